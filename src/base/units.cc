@@ -1,0 +1,121 @@
+#include "base/units.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace tailward {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+// Splits "1.5ms" into 1.5 and "ms"; false when there is no finite, non-negative number at the start.
+bool split(std::string_view text, double& value, std::string_view& unit) {
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+  if (error != std::errc{} || !std::isfinite(value) || value < 0) return false;
+  unit = std::string_view(rest, static_cast<std::size_t>(end - rest));
+  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  return true;
+}
+
+template <std::size_t N>
+const Unit* find_unit(const std::array<Unit, N>& units, std::string_view name) {
+  for (const Unit& unit : units) {
+    if (unit.name == name) return &unit;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Result<Duration> parse_duration(std::string_view text) {
+  static constexpr std::array<Unit, 8> kUnits{{{"ns", 1},
+                                               {"us", 1e3},
+                                               {"µs", 1e3},
+                                               {"ms", 1e6},
+                                               {"s", 1e9},
+                                               {"m", 60e9},
+                                               {"min", 60e9},
+                                               {"h", 3600e9}}};
+  const std::string hint = "write a number and a unit: 250us, 10ms, 1.5s, 2m, 1h";
+  double value = 0;
+  std::string_view unit_name;
+  if (!split(text, value, unit_name)) {
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a duration", text), hint);
+  }
+  if (unit_name.empty() && value == 0) return Duration{0};
+  const Unit* unit = find_unit(kUnits, unit_name);
+  if (unit == nullptr) {
+    return fail(ErrorKind::kInvalid,
+                fmt::format(unit_name.empty() ? "'{}' has no unit" : "'{}' has an unknown unit", text),
+                hint);
+  }
+  const double ns = value * unit->factor;
+  if (ns > static_cast<double>(kForever.count())) {
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is too long", text), hint);
+  }
+  return Duration{static_cast<std::int64_t>(std::llround(ns))};
+}
+
+Result<std::uint64_t> parse_size(std::string_view text) {
+  static constexpr std::array<Unit, 11> kUnits{{{"", 1},
+                                                {"B", 1},
+                                                {"KiB", 1024},
+                                                {"MiB", 1024.0 * 1024},
+                                                {"GiB", 1024.0 * 1024 * 1024},
+                                                {"K", 1024},
+                                                {"M", 1024.0 * 1024},
+                                                {"G", 1024.0 * 1024 * 1024},
+                                                {"kB", 1e3},
+                                                {"MB", 1e6},
+                                                {"GB", 1e9}}};
+  const std::string hint = "write a number of bytes, or one with a unit: 512, 64KiB, 10MB";
+  double value = 0;
+  std::string_view unit_name;
+  const Unit* unit = split(text, value, unit_name) ? find_unit(kUnits, unit_name) : nullptr;
+  if (unit == nullptr || value * unit->factor > 0x1.0p62) {
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a size", text), hint);
+  }
+  return static_cast<std::uint64_t>(std::llround(value * unit->factor));
+}
+
+Result<double> parse_share(std::string_view text) {
+  double value = 0;
+  std::string_view unit;
+  const bool number = split(text, value, unit);
+  if (number && unit == "%") value /= 100;
+  if (!number || (!unit.empty() && unit != "%") || value > 1) {
+    return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a share", text),
+                "write a percentage or a number from 0 to 1: 5%, 0.05");
+  }
+  return value;
+}
+
+std::string format_duration(Duration duration) {
+  const double ns = static_cast<double>(duration.count());
+  const auto three = [](double value, std::string_view unit) {
+    const int decimals = value < 10 ? 2 : value < 100 ? 1 : 0;
+    return fmt::format("{:.{}f} {}", value, decimals, unit);
+  };
+  const double size = std::abs(ns);
+  if (size < 1e3) return fmt::format("{} ns", duration.count());
+  if (size < 1e6) return three(ns / 1e3, "µs");
+  if (size < 1e9) return three(ns / 1e6, "ms");
+  return three(ns / 1e9, "s");
+}
+
+std::string format_share(double share) { return fmt::format("{:.1f} %", share * 100); }
+
+std::string format_count(std::uint64_t count) {
+  std::string digits = fmt::format("{}", count);
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  return digits;
+}
+
+}  // namespace tailward
