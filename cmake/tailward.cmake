@@ -1,10 +1,13 @@
 # How every folder of src/ becomes one library and, where it has *_test.cc files, one test program.
 
+include(GNUInstallDirs)
 find_package(Threads REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(fmt REQUIRED)
-if(TAILWARD_TESTS)
+if(TAILWARD_TESTS OR TAILWARD_FUZZ)
   enable_testing()
+endif()
+if(TAILWARD_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
 endif()
@@ -23,22 +26,38 @@ if(TAILWARD_SANITIZE)
   target_link_options(tailward_flags INTERFACE -fsanitize=${TAILWARD_SANITIZE})
 endif()
 
+# The folders that are the library; the others are parts of the program.
+set(TAILWARD_INSTALLED base stats io hedge sync)
+
 # tailward_component(NAME [PUBLIC libs…] [PRIVATE libs…] [TEST libs…] [GENERATED sources…])
 #   One static library tailward_NAME (alias tailward::NAME) of every *.cc in this folder, and one test program
 #   NAME_test of every *_test.cc, registered with CTest test by test. Files are found, not listed, so that
 #   none on disk is left out.
 function(tailward_component name)
   cmake_parse_arguments(ARG "" "" "PUBLIC;PRIVATE;TEST;GENERATED" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS *.cc *.h)
+  file(GLOB sources CONFIGURE_DEPENDS *.cc)
+  file(GLOB headers CONFIGURE_DEPENDS *.h)
   file(GLOB tests CONFIGURE_DEPENDS *_test.cc)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  if(NOT sources AND NOT ARG_GENERATED)  # a static library needs one source, headers are not enough
+    set(sources ${CMAKE_CURRENT_BINARY_DIR}/empty.cc)
+    file(CONFIGURE OUTPUT ${sources} CONTENT "")
+  endif()
   add_library(tailward_${name} STATIC ${sources} ${ARG_GENERATED})
   add_library(tailward::${name} ALIAS tailward_${name})
-  set_target_properties(tailward_${name} PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME ${name})
+  set_target_properties(tailward_${name} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ON)
+  # As a file set, headers are installed by folder, and tidy-headers compiles each one by itself.
+  target_sources(tailward_${name} PUBLIC
+    FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers})
   target_include_directories(tailward_${name} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(tailward_${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:tailward_flags>)
   target_compile_features(tailward_${name} PUBLIC cxx_std_20)
+  if(name IN_LIST TAILWARD_INSTALLED)
+    install(TARGETS tailward_${name} EXPORT tailward
+            FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tailward)
+  endif()
   if(TAILWARD_TESTS AND tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE tailward::${name} ${ARG_TEST} tailward_flags

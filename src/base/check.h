@@ -1,4 +1,5 @@
-// Assertions that stay in release builds. A failed check is a bug of ours: the process says where and stops.
+// Assertions that stay in release builds. A failed check is a bug of ours: the process says where
+// and stops.
 #pragma once
 
 namespace tailward {
@@ -7,7 +8,6 @@ namespace tailward {
 
 }  // namespace tailward
 
-#define TAILWARD_CHECK(condition)      \
-  (static_cast<bool>(condition)        \
-       ? static_cast<void>(0)          \
-       : ::tailward::check_failed(#condition, __FILE__, __LINE__))
+#define TAILWARD_CHECK(condition)                      \
+  (static_cast<bool>(condition) ? static_cast<void>(0) \
+                                : ::tailward::check_failed(#condition, __FILE__, __LINE__))

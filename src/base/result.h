@@ -1,8 +1,8 @@
 // Errors as values.
 //
-// A function that can fail for a reason its caller should handle returns Result<T>. The kind says what
-// the caller may do next; the message says what happened, in one line; the hint says how to mend it.
-// Bugs are assertions (base/check.h), never an Error.
+// A function that can fail for a reason its caller should handle returns Result<T>. The kind says
+// what the caller may do next; the message says what happened, in one line; the hint says how to
+// mend it. Bugs are assertions (base/check.h), never an Error.
 #pragma once
 
 #include <string>

@@ -19,7 +19,9 @@ Rng::Rng(std::uint64_t seed) {
   }
 }
 
-Rng Rng::stream(std::uint64_t seed, std::uint64_t stream) { return Rng(mix64(seed) ^ mix64(~stream)); }
+Rng Rng::stream(std::uint64_t seed, std::uint64_t stream) {
+  return Rng(mix64(seed) ^ mix64(~stream));
+}
 
 double Rng::exponential(double mean) { return -mean * std::log1p(-uniform()); }
 

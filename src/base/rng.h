@@ -1,7 +1,7 @@
 // Random numbers that replay from their seed.
 //
-// xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2019), seeded
-// through splitmix64. The draws are the same on every platform, unlike those of <random>'s
+// xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2019),
+// seeded through splitmix64. The draws are the same on every platform, unlike those of <random>'s
 // distributions. Not for secrets. Not thread-safe: an Rng belongs to one thread.
 #pragma once
 
@@ -31,15 +31,18 @@ class Rng {
   bool chance(double probability) { return uniform() < probability; }
   // In [0, n); n > 0. Lemire's multiply-and-shift; the bias is below n / 2^64.
   std::uint64_t below(std::uint64_t n) {
-    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * n) >> 64);
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint64_t>((static_cast<Wide>(next()) * n) >> 64);
   }
 
   double exponential(double mean);
   double normal();  // mean 0, standard deviation 1
-  // A lognormal of the given mean and standard deviation (of the value itself, not of its logarithm).
+  // A lognormal of the given mean and standard deviation (of the value itself, not of its
+  // logarithm).
   double lognormal(double mean, double sd);
 
-  // An independent stream for the part numbered `stream`: the same seed and number give the same stream.
+  // An independent stream for the part numbered `stream`: the same seed and number give the same
+  // stream.
   static Rng stream(std::uint64_t seed, std::uint64_t stream);
 
  private:

@@ -1,7 +1,7 @@
 // A callable that is moved, not copied, and kept in place when it is small.
 //
-// What std::move_only_function (C++23) is, with a fixed inline room of 48 bytes, so that the callbacks
-// of timers and reads allocate nothing. Larger callables go to the heap. Not thread-safe.
+// What std::move_only_function (C++23) is, with a fixed inline room of 48 bytes, so that the
+// callbacks of timers and reads allocate nothing. Larger callables go to the heap. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +24,8 @@ class UniqueFunction<R(Args...)> {
   UniqueFunction(std::nullptr_t) {}
 
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, UniqueFunction> &&
-             std::is_invocable_r_v<R, std::remove_cvref_t<F>&, Args...>)
-  UniqueFunction(F&& f) {
+  requires(!std::is_same_v<std::remove_cvref_t<F>, UniqueFunction> &&
+           std::is_invocable_r_v<R, std::remove_cvref_t<F>&, Args...>) UniqueFunction(F&& f) {
     using Stored = std::remove_cvref_t<F>;
     if constexpr (sizeof(Stored) <= kRoom && alignof(Stored) <= alignof(std::max_align_t) &&
                   std::is_nothrow_move_constructible_v<Stored>) {
@@ -70,15 +69,14 @@ class UniqueFunction<R(Args...)> {
   };
 
   template <class Stored>
-  static constexpr Ops kInline{
-      [](void* at, Args&&... args) -> R {
-        return (*static_cast<Stored*>(at))(std::forward<Args>(args)...);
-      },
-      [](void* from, void* to) {
-        ::new (to) Stored(std::move(*static_cast<Stored*>(from)));
-        static_cast<Stored*>(from)->~Stored();
-      },
-      [](void* at) { static_cast<Stored*>(at)->~Stored(); }};
+  static constexpr Ops kInline{[](void* at, Args&&... args) -> R {
+                                 return (*static_cast<Stored*>(at))(std::forward<Args>(args)...);
+                               },
+                               [](void* from, void* to) {
+                                 ::new (to) Stored(std::move(*static_cast<Stored*>(from)));
+                                 static_cast<Stored*>(from)->~Stored();
+                               },
+                               [](void* at) { static_cast<Stored*>(at)->~Stored(); }};
 
   template <class Stored>
   static constexpr Ops kHeap{

@@ -14,7 +14,8 @@ struct Unit {
   double factor;
 };
 
-// Splits "1.5ms" into 1.5 and "ms"; false when there is no finite, non-negative number at the start.
+// Splits "1.5ms" into 1.5 and "ms"; false when there is no finite, non-negative number at the
+// start.
 bool split(std::string_view text, double& value, std::string_view& unit) {
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
@@ -53,7 +54,7 @@ Result<Duration> parse_duration(std::string_view text) {
   const Unit* unit = find_unit(kUnits, unit_name);
   if (unit == nullptr) {
     return fail(ErrorKind::kInvalid,
-                fmt::format(unit_name.empty() ? "'{}' has no unit" : "'{}' has an unknown unit", text),
+                fmt::format("'{}' has {} unit", text, unit_name.empty() ? "no" : "an unknown"),
                 hint);
   }
   const double ns = value * unit->factor;

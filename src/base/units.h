@@ -10,8 +10,8 @@
 
 namespace tailward {
 
-// "250us", "10ms", "1.5s", "2m", "1h". A bare number is refused, but "0" is taken. Negative, NaN and
-// overflowing values are kInvalid, with the accepted forms in the hint.
+// "250us", "10ms", "1.5s", "2m", "1h". A bare number is refused, but "0" is taken. Negative, NaN
+// and overflowing values are kInvalid, with the accepted forms in the hint.
 Result<Duration> parse_duration(std::string_view text);
 
 // "512", "64KiB", "10MB": a count of bytes.

@@ -54,13 +54,20 @@ TimePoint Timers::next_event() const { return heap_.empty() ? kNever : heap_.fro
 std::size_t Timers::advance_to(TimePoint to) { return fire_until(to, true); }
 std::size_t Timers::jump_to(TimePoint to) { return fire_until(to, false); }
 
+void Timers::set_now(TimePoint now) {
+  TAILWARD_CHECK(!firing_);
+  TAILWARD_CHECK(now >= now_);
+  now_ = now;
+}
+
 std::size_t Timers::fire_until(TimePoint to, bool step) {
   TAILWARD_CHECK(!firing_);
   TAILWARD_CHECK(to >= now_);
   firing_ = true;
   if (!step) now_ = to;
-  // What a callback arms at or before `to` fires in the same call when stepping, as it would in time.
-  // A jump fires only what was armed before it, so that a timer that re-arms itself cannot hold the loop.
+  // What a callback arms at or before `to` fires in the same call when stepping, as it would in
+  // time. A jump fires only what was armed before it, so that a timer that re-arms itself cannot
+  // hold the loop.
   const std::uint64_t armed_before = step ? UINT64_MAX : next_order_;
   std::size_t fired = 0;
   while (!heap_.empty() && heap_.front().when <= to && heap_.front().order < armed_before) {

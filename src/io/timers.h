@@ -3,7 +3,8 @@
 // Thread safety: everything here belongs to one loop, that is to one thread.
 //
 // A Clock's now() is the same for the whole of one loop turn, so that pacing, deadlines and budgets
-// agree with each other; precise_now() takes a fresh reading and is for send and receive stamps only.
+// agree with each other; precise_now() takes a fresh reading and is for send and receive stamps
+// only.
 #pragma once
 
 #include <cstdint>
@@ -49,9 +50,9 @@ class Timer {
 // A passive queue of timers with the clock they go by. It never waits and never reads a clock: its
 // driver moves it, a real loop (net/loop.h) by the machine's clock, a test or a simulation by hand.
 //
-// Timers due at the same time fire in the order in which they were armed. A callback may arm, cancel
-// and destroy timers, its own included. Arming and cancelling are O(log n); slots are reused, so that a
-// steady state allocates nothing.
+// Timers due at the same time fire in the order in which they were armed. A callback may arm,
+// cancel and destroy timers, its own included. Arming and cancelling are O(log n); slots are
+// reused, so that a steady state allocates nothing.
 class Timers : public Clock {
  public:
   using Callback = UniqueFunction<void()>;
@@ -65,8 +66,8 @@ class Timers : public Clock {
   [[nodiscard]] TimePoint now() const override { return now_; }
   [[nodiscard]] TimePoint precise_now() const override { return now_; }
 
-  // Runs `callback` once, at `when` or as soon after it as the driver gets there. A `when` in the past
-  // fires at the next advance_to(), never inside this call.
+  // Runs `callback` once, at `when` or as soon after it as the driver gets there. A `when` in the
+  // past fires at the next advance_to(), never inside this call.
   [[nodiscard]] Timer at(TimePoint when, Callback callback);
   [[nodiscard]] Timer after(Duration delay, Callback callback) {
     return at(now_ + delay, std::move(callback));
@@ -80,11 +81,16 @@ class Timers : public Clock {
   // REQUIRES: to >= now(); not called from a callback.
   std::size_t advance_to(TimePoint to);
 
-  // Like advance_to(), but now() is `to` before the first callback runs, as in a loop turn that woke
-  // late: a real loop must not hand out times that are over.
+  // Like advance_to(), but now() is `to` before the first callback runs, as in a loop turn that
+  // woke late: a real loop must not hand out times that are over.
   std::size_t jump_to(TimePoint to);
 
   [[nodiscard]] std::size_t armed_count() const { return heap_.size(); }
+
+ protected:
+  // Moves now() without firing what is due: for a loop that handles what else is ready first and
+  // calls jump_to() later in the same turn. REQUIRES: not called from a callback.
+  void set_now(TimePoint now);
 
  private:
   friend class Timer;

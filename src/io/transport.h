@@ -1,11 +1,12 @@
 // The seam to the network: ordered byte streams, connecting and listening.
 //
-// Two implementations: sockets (net/socket_transport.h) and memory (io/memory_transport.h), which takes
-// a fault injector. Everything above, HTTP connections, pools and proxies, is written against this.
+// Two implementations: sockets (net/socket_transport.h) and memory (io/memory_transport.h), which
+// takes a fault injector. Everything above, HTTP connections, pools and proxies, is written against
+// this.
 //
-// Thread safety: every object belongs to one loop. Callbacks run on that loop, never inside the call
-// that asked for them. Destroying an object cancels what it has under way: its callbacks then never run.
-// A callback may destroy the object that it was called for.
+// Thread safety: every object belongs to one loop. Callbacks run on that loop, never inside the
+// call that asked for them. Destroying an object cancels what it has under way: its callbacks then
+// never run. A callback may destroy the object that it was called for.
 #pragma once
 
 #include <cstdint>
@@ -37,14 +38,15 @@ class Stream {
 
   virtual ~Stream() = default;
 
-  // Reads what is there, one byte at least; 0 means that the peer has finished sending. `buffer` must
-  // live until the callback or the stream's end. REQUIRES: no other read under way.
-  // Errors: kDisconnected (reset), kInternal.
+  // Reads what is there, one byte at least; 0 means that the peer has finished sending. `buffer`
+  // must live until the callback or the stream's end. REQUIRES: no other read under way. Errors:
+  // kDisconnected (reset), kInternal.
   virtual void read(std::span<char> buffer, ReadCallback done) = 0;
 
-  // Writes `first`, then `second`, both whole. Both must live until the callback or the stream's end.
-  // REQUIRES: no other write under way. Errors: kDisconnected.
-  virtual void write(std::span<const char> first, std::span<const char> second, WriteCallback done) = 0;
+  // Writes `first`, then `second`, both whole. Both must live until the callback or the stream's
+  // end. REQUIRES: no other write under way. Errors: kDisconnected.
+  virtual void write(std::span<const char> first, std::span<const char> second,
+                     WriteCallback done) = 0;
   void write(std::span<const char> data, WriteCallback done) { write(data, {}, std::move(done)); }
 
   // Says that nothing more will be written; reading goes on.
@@ -75,12 +77,14 @@ class Transport {
 
   virtual ~Transport() = default;
 
-  // Errors: kDisconnected (refused, unreachable), kInvalid (a name that does not resolve), kOverloaded
-  // (out of descriptors). There is no timeout of its own: the caller arms a timer and destroys it.
-  [[nodiscard]] virtual std::unique_ptr<Connecting> connect(const Endpoint& to, ConnectCallback done) = 0;
+  // Errors: kDisconnected (refused, unreachable), kInvalid (a name that does not resolve),
+  // kOverloaded (out of descriptors). There is no timeout of its own: the caller arms a timer and
+  // destroys it.
+  [[nodiscard]] virtual std::unique_ptr<Connecting> connect(const Endpoint& to,
+                                                            ConnectCallback done) = 0;
 
-  // Calls `accepted` for every connection until the Listener is destroyed. Errors: kInvalid (port in
-  // use, unknown address), kDenied (privileged port).
+  // Calls `accepted` for every connection until the Listener is destroyed. Errors: kInvalid (port
+  // in use, unknown address), kDenied (privileged port).
   virtual Result<std::unique_ptr<Listener>> listen(const Endpoint& at, AcceptCallback accepted) = 0;
 };
 

@@ -1,0 +1,50 @@
+// What first attempts were like while the service was healthy.
+//
+// A delay that follows a quantile pins the trigger rate: q95 fires on 5 % whatever happens to the
+// service. So the rate is also computed against a delay that does not follow: the quantile as it
+// was learned while healthy. Its share of first attempts that last longer is the trigger rate at
+// the baseline.
+//
+// Learned once from the first `samples_min` first attempts, then moved towards what is measured,
+// slowly (time constant `adapt`) and only while the rate at the baseline stays below the healthy
+// limit; at once when the service has become faster. A service that was sick from the start has a
+// sick baseline: then the trigger rate itself and the server's own evidence must tell
+// (hedge/verdict.h).
+//
+// Thread safety: one loop.
+#pragma once
+
+#include <optional>
+
+#include "base/time.h"
+#include "stats/survival.h"
+
+namespace tailward::hedge {
+
+class Baseline {
+ public:
+  struct Config {
+    double quantile = 0.95;
+    double samples_min = 200;
+    Duration adapt = std::chrono::minutes(10);
+    double healthy_rate = 0.15;
+  };
+  explicit Baseline(const Config& config) : config_(config) {}
+
+  // `first_attempts` as measured now, `elapsed` since the last call.
+  void update(const stats::Survival& first_attempts, Duration elapsed);
+
+  [[nodiscard]] bool learned() const { return delay_.has_value(); }
+  [[nodiscard]] std::optional<Duration> delay() const { return delay_; }
+  [[nodiscard]] std::optional<Duration> median() const { return median_; }
+  // Share of first attempts that last longer than delay(); 0 until learned.
+  [[nodiscard]] double trigger_rate() const { return rate_; }
+
+ private:
+  Config config_;
+  std::optional<Duration> delay_;
+  std::optional<Duration> median_;
+  double rate_ = 0;
+};
+
+}  // namespace tailward::hedge

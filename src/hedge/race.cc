@@ -1,0 +1,332 @@
+#include "hedge/race.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tailward::hedge {
+
+void Actions::push(const Action& action) {
+  TAILWARD_CHECK(size_ < kMax);
+  actions_[size_++] = action;
+}
+
+Race::~Race() {
+  if (state_ != State::kRunning) return;
+  // Without a time there is no sample, but nothing may stay counted as in flight.
+  for (AttemptIndex i = 0; i < attempts_count_; ++i) {
+    if (!alive(i)) continue;
+    ++route_->counters_.cancelled;
+    route_->hosts_.attempt_ends(attempts_[i].host);
+    i == 0 ? route_->budget_.primary_ends() : route_->budget_.hedge_ends();
+    if (attempts_[i].probe) route_->breaker_.probe_withdrawn(started_);
+  }
+  ++route_->counters_.caller_gone;
+}
+
+Actions Race::start(const RequestInfo& request, TimePoint now) {
+  TAILWARD_CHECK(state_ == State::kIdle);
+  state_ = State::kRunning;
+  request_ = request;
+  started_ = now;
+  const Policy& policy = route_->config_.policy;
+  Counters& counters = route_->counters_;
+  ++counters.requests;
+  if (policy.kind != Policy::Kind::kOff) {
+    plan_ = route_->board_.read();
+    hedges_max_ = static_cast<std::uint8_t>(std::max(plan_.stages, policy.copies));
+    eligible_ = request.idempotent && request.replayable && !request.is_hedge;
+    if (eligible_) ++counters.eligible;
+  }
+
+  Actions out;
+  const HostIndex host = route_->hosts_.choose({}, now, route_->rng_);
+  if (host == kNoHost) {
+    finish(Action::Ending::kFailed, kNoAttempt, now, out);
+    return out;
+  }
+  route_->budget_.request_begins();
+  start_attempt(host, false, now, out);
+  arm(out);
+  return out;
+}
+
+Actions Race::on_outcome(AttemptIndex attempt, const Outcome& outcome, TimePoint now) {
+  Actions out;
+  if (state_ != State::kRunning || !alive(attempt)) return out;
+  switch (outcome.result) {
+    case Outcome::Class::kGood:
+      end_attempt(attempt, End::kGood, now);
+      end_all(End::kSuperseded, now, out);
+      finish(Action::Ending::kAnswered, attempt, now, out);
+      break;
+    case Outcome::Class::kFatal:
+      end_attempt(attempt, outcome.has_answer ? End::kBadAnswer : End::kNoAnswer, now);
+      end_all(End::kSuperseded, now, out);
+      finish(Action::Ending::kFailed, attempt, now, out);
+      break;
+    case Outcome::Class::kNotSent:
+      end_attempt(attempt, End::kNotSent, now);
+      hold_or_release(attempt, false, out);
+      if (!anything_alive()) finish(Action::Ending::kFailed, held_, now, out);
+      break;
+    case Outcome::Class::kBad:
+      end_attempt(attempt, outcome.has_answer ? End::kBadAnswer : End::kNoAnswer, now);
+      hold_or_release(attempt, outcome.has_answer, out);
+      obey(outcome, now);
+      go_on_after_failure(now, out);
+      break;
+  }
+  return out;
+}
+
+Actions Race::on_timer(TimePoint now) {
+  Actions out;
+  if (state_ != State::kRunning) return out;
+  armed_at_ = kNever;
+  if (now >= request_.deadline) {
+    end_all(End::kCancelled, now, out);
+    finish(Action::Ending::kTimedOut, kNoAttempt, now, out);
+    return out;
+  }
+  if (waits_for_pushback_) {
+    if (now >= not_before_ && !try_hedge(true, now, out)) {
+      finish(Action::Ending::kFailed, held_, now, out);
+      return out;
+    }
+  } else if (stages_left() && now >= next_stage_at()) {
+    run_due_stage(now, out);
+  }
+  arm(out);
+  return out;
+}
+
+Actions Race::on_caller_gone(TimePoint now) {
+  Actions out;
+  if (state_ != State::kRunning) return out;
+  end_all(End::kCancelled, now, out);
+  finish(Action::Ending::kCallerGone, kNoAttempt, now, out);
+  return out;
+}
+
+// One stage at a time: a driver that wakes late must not send all copies at once.
+void Race::run_due_stage(TimePoint now, Actions& out) {
+  const Stage& stage = plan_.stage[next_stage_++];
+  last_stage_at_ = now;
+  if (!due_) {
+    due_ = true;
+    if (eligible_) ++route_->counters_.due_requests;
+  }
+  if (stage.probability < 1 && !route_->rng_.chance(stage.probability)) {
+    route_->deny(Denied::kProbability);
+    return;
+  }
+  static_cast<void>(try_hedge(false, now, out));
+}
+
+void Race::go_on_after_failure(TimePoint now, Actions& out) {
+  const bool may_go_on = attempts_count_ <= hedges_max_ && !no_more_;
+  if (may_go_on && now >= not_before_) {
+    if (try_hedge(true, now, out)) {
+      arm(out);
+      return;
+    }
+  } else if (may_go_on && eligible_ && !anything_alive() && not_before_ < request_.deadline &&
+             not_before_ - now <= route_->config_.pushback_wait_max) {
+    waits_for_pushback_ = true;
+    arm(out);
+    return;
+  }
+  if (anything_alive()) {
+    arm(out);
+  } else {
+    finish(Action::Ending::kFailed, held_, now, out);
+  }
+}
+
+bool Race::try_hedge(bool after_failure, TimePoint now, Actions& out) {
+  HostIndex host = kNoHost;
+  if (const std::optional<Denied> why = admit_hedge(now, host)) {
+    route_->deny(*why);
+    return false;
+  }
+  Counters& counters = route_->counters_;
+  ++counters.hedges;
+  waits_for_pushback_ = false;
+  if (after_failure) {
+    ++counters.hedges_after_failure;
+    // It takes the place of the next stage: the later ones keep their times.
+    if (next_stage_ < plan_.stages) ++next_stage_;
+  } else {
+    ++counters.hedges_after_delay;
+    if (!hedged_) ++counters.hedged_requests;
+    hedged_ = true;
+  }
+  start_attempt(host, route_->breaker_.hedge_sent(), now, out);
+  return true;
+}
+
+std::optional<Denied> Race::admit_hedge(TimePoint now, HostIndex& host) {
+  if (!request_.idempotent) return Denied::kNotIdempotent;
+  if (!request_.replayable) return Denied::kNotReplayable;
+  if (request_.is_hedge) return Denied::kNested;
+  if (no_more_ || now < not_before_) return Denied::kPushback;
+  if (request_.deadline != kNever && request_.deadline - now < plan_.fresh_median) {
+    return Denied::kDeadline;
+  }
+  if (!route_->breaker_.allows_hedge(now)) return Denied::kBreaker;
+  std::array<HostIndex, kAttemptsMax> used;
+  for (std::size_t i = 0; i < attempts_count_; ++i) used[i] = attempts_[i].host;
+  host = route_->hosts_.choose(std::span(used.data(), attempts_count_), now, route_->rng_);
+  if (host == kNoHost) return Denied::kNoOtherHost;
+  // Last, since it takes a token.
+  if (!route_->budget_.try_hedge()) return Denied::kBudget;
+  return std::nullopt;
+}
+
+void Race::start_attempt(HostIndex host, bool probe, TimePoint now, Actions& out) {
+  const AttemptIndex index = attempts_count_++;
+  attempts_[index] = Attempt{Attempt::State::kAlive, probe, host, now};
+  ++route_->counters_.attempts;
+  route_->hedges_.record(now, index > 0);
+  route_->hosts_.attempt_begins(host, now);
+  out.push({.kind = Action::Kind::kStart, .attempt = index, .host = host});
+}
+
+void Race::end_attempt(AttemptIndex index, End end, TimePoint now) {
+  Attempt& attempt = attempts_[index];
+  attempt.state = Attempt::State::kOver;
+  const bool primary = index == 0;
+  const Duration elapsed = now - attempt.started;
+  Counters& counters = route_->counters_;
+  Breaker& breaker = route_->breaker_;
+  route_->hosts_.attempt_ends(attempt.host);
+  primary ? route_->budget_.primary_ends() : route_->budget_.hedge_ends();
+  switch (end) {
+    case End::kGood:
+      ++counters.succeeded;
+      route_->hosts_.attempt_succeeded(attempt.host);
+      if (primary) {
+        route_->hosts_.first_attempts(attempt.host).record(elapsed);
+        breaker.first_attempt_ended(now, false);
+      }
+      if (attempt.probe) breaker.probe_ended(now, false);
+      break;
+    case End::kBadAnswer:
+    case End::kNoAnswer:
+      // Errors never enter the estimators: a server that fails fast is not fast.
+      ++counters.failed;
+      // A server that answers is there, whatever it answers: only silence suspends a host.
+      if (end == End::kNoAnswer) route_->hosts_.attempt_failed(attempt.host, now);
+      if (primary) breaker.first_attempt_ended(now, true);
+      if (attempt.probe) breaker.probe_ended(now, true);
+      break;
+    case End::kSuperseded:
+    case End::kCancelled:
+      if (end == End::kSuperseded) {
+        ++counters.superseded;
+        counters.wasted += elapsed;
+      } else {
+        ++counters.cancelled;
+      }
+      if (primary) route_->hosts_.first_attempts(attempt.host).record_censored(elapsed);
+      if (attempt.probe) breaker.probe_withdrawn(now);
+      break;
+    case End::kNotSent:
+      ++counters.cancelled;
+      if (attempt.probe) breaker.probe_withdrawn(now);
+      break;
+  }
+}
+
+void Race::end_all(End end, TimePoint now, Actions& out) {
+  for (AttemptIndex i = 0; i < attempts_count_; ++i) {
+    if (attempts_[i].state == Attempt::State::kAlive) {
+      end_attempt(i, end, now);
+    } else if (attempts_[i].state != Attempt::State::kHeld) {
+      continue;
+    }
+    attempts_[i].state = Attempt::State::kOver;
+    out.push({.kind = Action::Kind::kCancel, .attempt = i});
+  }
+}
+
+// Keeps the answer of the failure that tells the caller most, and lets go of the others.
+void Race::hold_or_release(AttemptIndex index, bool has_answer, Actions& out) {
+  const int rank = (has_answer ? 2 : 0) + (index == 0 ? 1 : 0);
+  AttemptIndex release = index;
+  if (rank > held_rank_) {
+    release = std::exchange(held_, index);
+    held_rank_ = rank;
+    attempts_[index].state = Attempt::State::kHeld;
+  }
+  if (release == kNoAttempt) return;
+  attempts_[release].state = Attempt::State::kOver;
+  out.push({.kind = Action::Kind::kCancel, .attempt = release});
+}
+
+void Race::obey(const Outcome& outcome, TimePoint now) {
+  if (outcome.overloaded || outcome.pushback.kind == Pushback::Kind::kNever) no_more_ = true;
+  if (outcome.pushback.kind == Pushback::Kind::kAfter) {
+    not_before_ = std::max(not_before_, now + outcome.pushback.after);
+  }
+}
+
+void Race::finish(Action::Ending ending, AttemptIndex answer, TimePoint now, Actions& out) {
+  state_ = State::kFinished;
+  Counters& counters = route_->counters_;
+  switch (ending) {
+    case Action::Ending::kAnswered:
+      ++counters.answered;
+      if (answer != 0) ++counters.hedge_wins;
+      route_->client_.record(now, now - started_);
+      break;
+    case Action::Ending::kFailed:
+      ++counters.answered_badly;
+      break;
+    case Action::Ending::kTimedOut:
+      ++counters.timed_out;
+      break;
+    case Action::Ending::kCallerGone:
+      ++counters.caller_gone;
+      break;
+  }
+  if (eligible_) {
+    route_->hedged_.record(now, hedged_);
+    route_->due_.record(now, due_);
+  }
+  out.push({.kind = Action::Kind::kFinish, .attempt = answer, .ending = ending});
+}
+
+void Race::arm(Actions& out) {
+  TimePoint at = request_.deadline;
+  if (waits_for_pushback_) {
+    at = std::min(at, not_before_);
+  } else if (stages_left()) {
+    at = std::min(at, next_stage_at());
+  }
+  if (at == armed_at_) return;
+  armed_at_ = at;
+  out.push({.kind = Action::Kind::kArm, .at = at});
+}
+
+bool Race::anything_alive() const {
+  for (AttemptIndex i = 0; i < attempts_count_; ++i) {
+    if (alive(i)) return true;
+  }
+  return false;
+}
+
+bool Race::stages_left() const { return next_stage_ < plan_.stages && !no_more_; }
+
+TimePoint Race::next_stage_at() const {
+  const Duration delay = plan_.stage[next_stage_].delay;
+  TimePoint at = std::max(started_ + delay, not_before_);
+  if (next_stage_ > 0) {
+    at = std::max(at, last_stage_at_ + (delay - plan_.stage[next_stage_ - 1].delay));
+  }
+  return at;
+}
+
+}  // namespace tailward::hedge

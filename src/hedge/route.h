@@ -1,0 +1,154 @@
+// A route: what all requests of one kind share. Its policy, its hosts, what it has learned, what it
+// may spend, and what came of it.
+//
+// The engine does no I/O, owns no thread and reads no clock: a driver (client/, sim/) runs races
+// (hedge/race.h) on a route and calls tick() about every config().tick.
+//
+// Thread safety: one loop; plan_board() may be read from any thread. Memory: the hosts'
+// (hedge/hosts.h) and two histograms; nothing grows with the number of requests.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "hedge/baseline.h"
+#include "hedge/breaker.h"
+#include "hedge/budget.h"
+#include "hedge/hosts.h"
+#include "hedge/policy.h"
+#include "hedge/verdict.h"
+#include "stats/histogram.h"
+#include "stats/survival.h"
+#include "stats/window.h"
+
+namespace tailward::hedge {
+
+struct RouteConfig {
+  std::string name = "default";
+  Policy policy;
+  BudgetConfig budget;
+  BreakerConfig breaker;
+  HostsConfig hosts;
+  VerdictLimits limits;
+  // Latencies and rates that are shown cover the last `window`.
+  Duration window = std::chrono::seconds(60);
+  Duration tick = std::chrono::milliseconds(100);
+  // Samples of the estimators lose half their weight in so long.
+  Duration half_life = std::chrono::seconds(30);
+  // Nothing is hedged by a learned delay before so many first attempts have finished; more where
+  // the quantile asks for it (ten samples beyond it).
+  double samples_min = 100;
+  // How long a race with nothing alive waits for a server that asked to be tried again later.
+  Duration pushback_wait_max = std::chrono::seconds(1);
+  std::uint64_t seed = 1;
+};
+
+// Why a hedge that was due was not sent. Each is counted once per stage of a request.
+enum class Denied {
+  kBudget,
+  kNoOtherHost,
+  kNotIdempotent,
+  kBreaker,
+  kBrownout,       // reserved for the adaptive policy
+  kNested,         // the request is itself a hedge
+  kDeadline,       // what remains is too short for a fresh attempt
+  kPushback,       // a server asked for none
+  kNotReplayable,  // its body is too long to be kept
+  kProbability,    // the plan's draw said no
+};
+inline constexpr std::size_t kDeniedCount = 10;
+std::string_view to_string(Denied denied);
+
+// Since the route began. Invariant, at every instant:
+//   attempts = requests + hedges
+//   attempts = succeeded + failed + superseded + cancelled + in flight
+struct Counters {
+  std::uint64_t requests = 0;
+  std::uint64_t eligible =
+      0;  // could be hedged: idempotent, replayable, not itself a hedge, policy not off
+  std::uint64_t attempts = 0;
+  std::uint64_t hedges = 0;
+  std::uint64_t hedges_after_delay = 0;
+  std::uint64_t hedges_after_failure = 0;
+  std::uint64_t hedged_requests = 0;  // got a hedge because a delay had passed
+  std::uint64_t due_requests = 0;     // a delay passed, whether or not a hedge was sent
+  std::uint64_t hedge_wins = 0;
+  std::array<std::uint64_t, kDeniedCount> denied{};
+  // How attempts ended.
+  std::uint64_t succeeded = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t superseded = 0;  // another attempt won
+  std::uint64_t cancelled = 0;   // the caller went away or its deadline passed
+  // How requests ended.
+  std::uint64_t answered = 0;
+  std::uint64_t answered_badly =
+      0;  // every attempt failed: the caller got the best of the failures
+  std::uint64_t timed_out = 0;
+  std::uint64_t caller_gone = 0;
+  // Time that superseded attempts had been running for: what the losers cost.
+  Duration wasted{};
+
+  [[nodiscard]] double extra_load() const {
+    return requests == 0 ? 0 : static_cast<double>(hedges) / static_cast<double>(requests);
+  }
+  [[nodiscard]] double trigger_rate() const {
+    return eligible == 0 ? 0 : static_cast<double>(hedged_requests) / static_cast<double>(eligible);
+  }
+};
+
+class Race;
+
+class Route {
+ public:
+  // `shared_budget`: the pool's or process's, may be null, must outlive the route.
+  explicit Route(RouteConfig config, Budget* shared_budget = nullptr);
+  Route(const Route&) = delete;
+  Route& operator=(const Route&) = delete;
+
+  Result<HostIndex> add_host(std::string name) { return hosts_.add(std::move(name)); }
+
+  // Ages the estimators, learns the delay, publishes the plan, follows the baseline.
+  void tick(TimePoint now);
+
+  [[nodiscard]] const RouteConfig& config() const { return config_; }
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+  [[nodiscard]] const Hosts& hosts() const { return hosts_; }
+  [[nodiscard]] const Budget& budget() const { return budget_; }
+  [[nodiscard]] Breaker& breaker() { return breaker_; }
+  [[nodiscard]] const Baseline& baseline() const { return baseline_; }
+  [[nodiscard]] const PlanBoard& plan_board() const { return board_; }
+
+  // Answered requests, start to answer, over the last window.
+  [[nodiscard]] stats::Histogram client_latency(TimePoint now) { return client_.merged(now); }
+  // First attempts of all hosts, losers censored, as of the last tick().
+  [[nodiscard]] const stats::Survival& first_attempts() const { return merged_; }
+  // First attempts with every sample recorded until now.
+  [[nodiscard]] stats::Survival first_attempts_now() const;
+
+  // The verdict on the last window. `lock_wait_ratio`: the server's own evidence, where it is
+  // known.
+  [[nodiscard]] Verdict verdict(TimePoint now, std::optional<double> lock_wait_ratio = {});
+
+ private:
+  friend class Race;
+
+  [[nodiscard]] Plan make_plan() const;
+  void deny(Denied why) { ++counters_.denied[static_cast<std::size_t>(why)]; }
+
+  RouteConfig config_;
+  Rng rng_;
+  Hosts hosts_;
+  Budget budget_;
+  Breaker breaker_;
+  Baseline baseline_;
+  PlanBoard board_;
+  Counters counters_;
+  stats::Survival merged_;
+  stats::WindowedHistogram client_;
+  stats::WindowedShare hedged_;  // of eligible requests
+  stats::WindowedShare due_;
+  stats::WindowedShare hedges_;  // hedges (successes) and attempts (trials)
+  TimePoint last_tick_{};
+};
+
+}  // namespace tailward::hedge

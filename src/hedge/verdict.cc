@@ -1,0 +1,157 @@
+#include "hedge/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "stats/interval.h"
+
+namespace tailward::hedge {
+namespace {
+
+double share(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+// The rate that decides, with its interval and its name in the sentence.
+struct Rate {
+  double value = 0;
+  stats::ShareInterval interval;
+  std::string_view name;
+};
+
+Rate deciding_rate(const VerdictInput& input, const VerdictLimits& limits) {
+  const auto n = static_cast<double>(input.eligible);
+  const auto rate = [&](double value, std::string_view name) {
+    return Rate{value, stats::share_interval(value * n, n, limits.confidence), name};
+  };
+  Rate highest = rate(share(input.hedged, input.eligible), "of the requests were hedged");
+  const Rate due =
+      rate(share(input.due, input.eligible), "of the requests outlasted their hedge delay");
+  const Rate baseline = rate(input.baseline_rate.value_or(0),
+                             "of the first attempts are slower than the healthy baseline delay");
+  if (due.value > highest.value) highest = due;
+  if (baseline.value > highest.value) highest = baseline;
+  return highest;
+}
+
+// One line for each piece of evidence from the server's side that got worse.
+std::vector<std::string> server_evidence(const VerdictInput& input, const VerdictLimits& limits) {
+  std::vector<std::string> lines;
+  if (input.lock_wait_ratio && *input.lock_wait_ratio >= limits.lock_wait_worse) {
+    lines.push_back(
+        fmt::format("lock wait per request is {:.1f}× what it is without hedging (limit {:g}×)",
+                    *input.lock_wait_ratio, limits.lock_wait_worse));
+  }
+  if (input.median && input.baseline_median && input.baseline_median->count() > 0) {
+    const double ratio = to_ms(*input.median) / to_ms(*input.baseline_median);
+    if (ratio >= limits.median_worse) {
+      lines.push_back(
+          fmt::format("the median of first attempts is {:.1f}× its baseline: {} against {}", ratio,
+                      format_duration(*input.median), format_duration(*input.baseline_median)));
+    }
+  }
+  return lines;
+}
+
+Layer layer_of(const Rate& rate, bool evidence_worse, const VerdictLimits& limits) {
+  if (rate.interval.low > limits.cause_above) return Layer::kCause;
+  if (rate.interval.high < limits.healthy_below) {
+    return evidence_worse ? Layer::kWatch : Layer::kHealthy;
+  }
+  const bool surely_more_than_a_tail = rate.interval.low > limits.healthy_below;
+  return evidence_worse && surely_more_than_a_tail ? Layer::kCause : Layer::kWatch;
+}
+
+std::string sentence_of(Layer layer, const Rate& rate, double extra_load, bool evidence_worse,
+                        const VerdictLimits& limits) {
+  const std::string measured = fmt::format("{} {}", format_share(rate.value), rate.name);
+  switch (layer) {
+    case Layer::kHealthy:
+      return fmt::format("Hedging treats a tail: {}, below the {} limit, for {} extra load.",
+                         measured, format_share(limits.healthy_below), format_share(extra_load));
+    case Layer::kWatch:
+      if (evidence_worse) {
+        return fmt::format(
+            "{}, and the servers' own figures got worse with hedging: look at them "
+            "before trusting the P99.",
+            measured);
+      }
+      return fmt::format(
+          "{} (95 % interval {} to {}), not clearly below {} nor above {}: look at the "
+          "servers' own figures before trusting the P99.",
+          measured, format_share(rate.interval.low), format_share(rate.interval.high),
+          format_share(limits.healthy_below), format_share(limits.cause_above));
+    case Layer::kCause:
+      return fmt::format(
+          "The fault is in the servers, not in a tail: {}. Hedging adds {} load to what "
+          "is already slow; a better P99 hides it. Find the cause (tailward diagnose), "
+          "then hedge.",
+          measured, format_share(extra_load));
+    case Layer::kUnknown:
+      break;
+  }
+  return "Too few requests to judge.";
+}
+
+}  // namespace
+
+std::string_view to_string(Layer layer) {
+  switch (layer) {
+    case Layer::kUnknown:
+      return "unknown";
+    case Layer::kHealthy:
+      return "healthy";
+    case Layer::kWatch:
+      return "watch";
+    case Layer::kCause:
+      return "cause";
+  }
+  return "unknown";
+}
+
+Verdict judge(const VerdictInput& input, const VerdictLimits& limits) {
+  Verdict verdict;
+  verdict.trigger_rate = share(input.hedged, input.eligible);
+  const stats::ShareInterval trigger = stats::share_interval(
+      static_cast<double>(input.hedged), static_cast<double>(input.eligible), limits.confidence);
+  verdict.trigger_low = trigger.low;
+  verdict.trigger_high = trigger.high;
+  if (input.eligible < limits.requests_min) {
+    verdict.sentence = fmt::format("Too few requests to judge: {} of the {} that it takes.",
+                                   format_count(input.eligible), format_count(limits.requests_min));
+    return verdict;
+  }
+
+  const Rate rate = deciding_rate(input, limits);
+  const std::vector<std::string> evidence = server_evidence(input, limits);
+  const double extra_load =
+      std::max(0.0, share(input.attempts, input.requests) - (input.requests > 0 ? 1.0 : 0.0));
+  verdict.layer = layer_of(rate, !evidence.empty(), limits);
+  verdict.sentence = sentence_of(verdict.layer, rate, extra_load, !evidence.empty(), limits);
+
+  verdict.findings.push_back(fmt::format(
+      "trigger rate {} (95 % interval {} to {}; healthy below {}, cause above {})",
+      format_share(verdict.trigger_rate), format_share(trigger.low), format_share(trigger.high),
+      format_share(limits.healthy_below), format_share(limits.cause_above)));
+  if (input.due > input.hedged) {
+    verdict.findings.push_back(
+        fmt::format("{} outlasted their delay; the rest of those hedges were denied",
+                    format_share(share(input.due, input.eligible))));
+  }
+  if (input.baseline_rate) {
+    verdict.findings.push_back(
+        fmt::format("trigger rate at the healthy baseline {}", format_share(*input.baseline_rate)));
+  }
+  verdict.findings.push_back(fmt::format("extra load {}", format_share(extra_load)));
+  if (input.error_rate > limits.error_rate) {
+    verdict.findings.push_back(fmt::format("error rate {} (limit {}): hedging is stopped",
+                                           format_share(input.error_rate),
+                                           format_share(limits.error_rate)));
+  }
+  verdict.findings.insert(verdict.findings.end(), evidence.begin(), evidence.end());
+  return verdict;
+}
+
+}  // namespace tailward::hedge

@@ -1,0 +1,69 @@
+// What the figures mean: is hedging treating a tail, or feeding a cause?
+//
+// Pure functions of figures; every limit is in VerdictLimits and is named in the sentences.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+
+namespace tailward::hedge {
+
+enum class Layer {
+  kUnknown,  // too few requests to say
+  kHealthy,  // hedges catch a tail
+  kWatch,    // more than a tail, or too uncertain to call
+  kCause,    // the fault is in the servers: hedging hides it and feeds it
+};
+
+// "unknown", "healthy", "watch", "cause".
+std::string_view to_string(Layer layer);
+
+struct VerdictLimits {
+  double healthy_below = 0.15;  // trigger rate
+  double cause_above = 0.50;
+  double error_rate = 0.10;
+  double confidence = 0.95;
+  std::uint64_t requests_min = 200;
+  // Server evidence: how many times its value without hedging makes it count as worse.
+  double lock_wait_worse = 2.0;
+  double median_worse = 1.5;
+};
+
+// The figures of one window. Rates are given as counts, so that their intervals can be known.
+struct VerdictInput {
+  std::uint64_t eligible = 0;  // requests that could be hedged
+  std::uint64_t hedged = 0;    // requests that got a hedge because their delay had passed
+  std::uint64_t due = 0;       // requests whose delay passed, whether or not a hedge was allowed
+  std::uint64_t attempts = 0;
+  std::uint64_t requests = 0;
+  // Share of first attempts longer than the baseline delay; empty while no baseline is known.
+  std::optional<double> baseline_rate;
+  double error_rate = 0;
+  // First attempts' median now and while healthy or unhedged.
+  std::optional<Duration> median;
+  std::optional<Duration> baseline_median;
+  // The server's lock wait per request ÷ the same without hedging.
+  std::optional<double> lock_wait_ratio;
+};
+
+struct Verdict {
+  Layer layer = Layer::kUnknown;
+  std::string sentence;               // one, as a colleague would say it
+  std::vector<std::string> findings;  // the figures behind it, one a line
+  double trigger_rate = 0;            // hedged ÷ eligible
+  double trigger_low = 0;
+  double trigger_high = 1;
+};
+
+// The layer follows from the highest of the three rates: measured, due, and at the baseline.
+// Its interval (Wilson) decides: all of it below healthy_below: healthy; all of it above
+// cause_above: cause; anything else: watch. Server evidence that got worse turns healthy into watch
+// and watch into cause.
+Verdict judge(const VerdictInput& input, const VerdictLimits& limits = {});
+
+}  // namespace tailward::hedge

@@ -1,0 +1,75 @@
+// One client connection of a Pool: what passes between an Exchange and its Stream. Used by Pool and
+// Exchange only; a program uses those.
+//
+// A read is always under way, except while the exchange is paused, so that the server's closing is
+// noticed at once, on idle connections too.
+//
+// Thread safety: belongs to the pool's loop. Shared ownership, so that a callback which destroys
+// the exchange or the pool's hold does not pull the connection from under the parser that called
+// it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "http/codec.h"
+#include "io/transport.h"
+#include "net/http_exchange.h"
+
+namespace tailward::net {
+
+class ClientConnection : public std::enable_shared_from_this<ClientConnection>,
+                         private http::Sink<http::Response> {
+ public:
+  ClientConnection(Pool& pool, std::unique_ptr<io::Stream> stream);
+  ~ClientConnection() override;
+
+  // Begins `exchange` here. REQUIRES: idle.
+  void attach(Exchange& exchange);
+  // The exchange is being destroyed or resent: it hears nothing more, and the connection closes.
+  void detach_and_close();
+  // Sends what the exchange has pending, when no write is under way.
+  void flush();
+  // Reads on after a pause.
+  void resume();
+  // Closes the stream without telling anybody.
+  void close();
+
+  [[nodiscard]] std::size_t unsent() const { return out_.size(); }
+  [[nodiscard]] bool closed() const { return stream_ == nullptr; }
+  [[nodiscard]] TimePoint idle_since() const { return idle_since_; }
+
+ private:
+  friend class Pool;
+
+  void on_head(http::Response&& head) override;
+  void on_body(std::span<const char> piece) override;
+  void on_end() override;
+
+  void read();
+  void read_done(Result<std::size_t> got);
+  void received(std::size_t count);
+  void written(Result<void> result);
+  void lost(Error error);
+  void finish_exchange();
+
+  Pool* pool_;  // null once the pool has let go of it
+  std::unique_ptr<io::Stream> stream_;
+  http::ResponseParser parser_;
+  std::vector<char> buffer_;
+  Exchange* exchange_ = nullptr;
+  TimePoint idle_since_{};
+  std::string out_;  // head and streamed body bytes given to the stream
+  std::shared_ptr<const std::string> out_body_;
+  std::vector<Exchange::WriteCallback> out_done_;
+  bool reading_ = false;
+  bool writing_ = false;
+  bool served_before_ = false;
+  bool keep_alive_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace tailward::net
