@@ -47,5 +47,5 @@ configure() {
   if command -v ccache >/dev/null; then
     export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
   fi
-  [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" "$@" >&2
+  [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" "$@" >&2 || return
 }

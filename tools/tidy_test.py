@@ -62,6 +62,7 @@ class TidyTest(unittest.TestCase):
             self.breaks("os-header", 1, src__hedge__a_cc=f"#include <{header}>\n")
             self.clean(src__net__a_cc=f"#include <{header}>\n")
             self.clean(src__probe__a_cc=f"#include <{header}>\n")
+            self.clean(src__hedge__a_test_cc=f"#include <{header}>\n", src__hedge__CMakeLists_txt=COMPONENT)
         self.clean(src__hedge__a_cc='#include <system_error>\n#include <boost/beast.hpp>\n#include "hedge/signal.h"\n')
 
     # clock
@@ -81,7 +82,7 @@ class TidyTest(unittest.TestCase):
 
     def test_words_that_only_look_like_clocks_pass(self):
         self.clean(src__hedge__a_cc="// steady_clock would be wrong here\nauto s = \"usleep(1)\";\n"
-                                    "stats.time(0);\nservice_time(x);\nrng.rand();\nstrand(x);\n")
+                                    "std::chrono::steady_clock::time_point t;\nstats.time(0);\nservice_time(x);\nrng.rand();\nstrand(x);\n")
 
     # test
 
@@ -90,6 +91,7 @@ class TidyTest(unittest.TestCase):
         self.breaks("test", 1, src__io__a_test_cc="TEST(ATest, Runs) {\n  run();\n}\n", **build)
         self.breaks("test", 1, src__io__a_test_cc="TEST(ATest, Runs) { EXPECT_TRUE(true); }\n", **build)
         self.breaks("test", 1, src__io__a_test_cc="TEST(ATest, Skips) { GTEST_SKIP(); }\n", **build)
+        self.breaks("test", 1, src__io__a_test_cc="TEST(ATest, DISABLED_Is) { EXPECT_EQ(1, 1); }\n", **build)
         self.clean(src__io__a_test_cc='TEST(ATest, Skips) { GTEST_SKIP() << "no root"; }\n'
                                       "TEST_F(ATest, Checks) {\n  if (x) { EXPECT_EQ(1, x); }\n}\n", **build)
 

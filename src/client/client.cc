@@ -81,7 +81,7 @@ Call::Call(Client& client, CallHandler& handler)
 Call::~Call() {
   if (destroyed_ != nullptr) *destroyed_ = true;
   // The caller has gone: nothing of the attempts is told to anybody.
-  (void)race_.on_caller_gone(client_.timers_.precise_now());
+  static_cast<void>(race_.on_caller_gone(client_.timers_.precise_now()));
 }
 
 void Call::start(http::Request head, std::shared_ptr<const std::string> body, CallOptions options) {
@@ -101,14 +101,23 @@ void Call::start_streaming(http::Request head, CallOptions options) {
 void Call::begin(http::Request&& head, bool replayable, const CallOptions& options) {
   head_ = std::move(head);
   head_.keep_alive = true;
+  first_number_ = attempt_number(head_.fields);
+  has_host_field_ = head_.fields.find("host").has_value();
   hedge::RequestInfo info;
   idempotent_ = options.idempotent.value_or(http::is_safe(head_.method) ||
                                             head_.fields.find("idempotency-key").has_value());
   info.idempotent = idempotent_;
   info.replayable = replayable;
-  info.is_hedge = attempt_number(head_.fields) > 0;
+  info.is_hedge = first_number_ > 0;
   info.deadline = options.deadline;
-  perform(race_.start(info, client_.timers_.precise_now()));
+  may_hedge_ = client_.route_.config().policy.kind != hedge::Policy::Kind::kOff && idempotent_ &&
+               replayable && !info.is_hedge && client_.hosts() > 1;
+  const hedge::Actions actions = race_.start(info, client_.timers_.precise_now());
+  if (!race_.finished()) return perform(actions);
+  // Nothing is told inside a call.
+  timer_ = client_.timers_.after(Duration{0}, [this] {
+    handler_.on_error({ErrorKind::kInvalid, "there are no hosts to send it to", {}});
+  });
 }
 
 void Call::perform(const hedge::Actions& actions) {
@@ -133,18 +142,20 @@ void Call::perform(const hedge::Actions& actions) {
 }
 
 void Call::start_attempt(const Action& action) {
-  const int number = attempt_number(head_.fields) + action.attempt;
-  http::Request head = head_;
-  head.fields.set(kAttemptField, fmt::format("{}", number));
+  net::Pool& pool = *client_.pools_[action.host];
+  // The attempts leave one after the other, so one head serves them all.
+  const fmt::format_int number(first_number_ + action.attempt);
+  head_.fields.set(kAttemptField, {number.data(), number.size()});
+  if (!has_host_field_) head_.fields.set("host", io::to_string(pool.endpoint()));
   auto& attempt = attempts_[action.attempt];
-  attempt = std::make_unique<Attempt>(*this, action.attempt, *client_.pools_[action.host]);
+  attempt = std::make_unique<Attempt>(*this, action.attempt, pool);
   net::ExchangeOptions options;
   options.hedge = action.attempt > 0;
   if (idempotent_) options.resend = net::ExchangeOptions::Resend::kAlways;
   if (streaming_) {
-    attempt->exchange.start_streaming(head, options);
+    attempt->exchange.start_streaming(head_, options);
   } else {
-    attempt->exchange.start(head, body_, options);
+    attempt->exchange.start(head_, body_, options);
   }
 }
 
@@ -164,7 +175,7 @@ void Call::finished(const Action& action) {
   if (attempt == nullptr || !attempt->head) {
     Error error = attempt != nullptr && attempt->error ? *attempt->error
                   : last_error_                        ? *last_error_
-                                : Error{ErrorKind::kInvalid, "the route has no hosts", {}};
+                                : Error{ErrorKind::kInternal, "no attempt was made", {}};
     handler_.on_error(std::move(error));
     return;
   }
@@ -177,18 +188,22 @@ void Call::finished(const Action& action) {
 void Call::hand_over(Attempt& attempt) {
   bool destroyed = false;
   destroyed_ = &destroyed;
-  if (!paused_ && !attempt.ended && !attempt.error) attempt.exchange.resume();
+  if (paused_) {
+    attempt.exchange.pause();
+  } else {
+    attempt.exchange.resume();
+  }
   handler_.on_response_head(std::move(*attempt.head));
   if (destroyed) return;
-  if (!attempt.early.empty()) {
-    const std::string early = std::move(attempt.early);
-    attempt.early.clear();
-    handler_.on_body(early);
+  const std::string early = std::exchange(attempt.early, {});
+  const std::span<const char> piece = early.empty() ? attempt.first : std::span(early);
+  if (!piece.empty()) {
+    handler_.on_body(piece);
     if (destroyed) return;
   }
   destroyed_ = nullptr;
   if (attempt.error) {
-    handler_.on_error(*attempt.error);
+    handler_.on_error(Error(*attempt.error));
   } else if (attempt.ended) {
     handler_.on_end();
   }
@@ -196,16 +211,16 @@ void Call::hand_over(Attempt& attempt) {
 
 void Call::write(std::span<const char> piece, net::Exchange::WriteCallback done) {
   TAILWARD_CHECK(streaming_);
-  if (attempts_[0] != nullptr && !attempts_[0]->exchange.done()) {
-    attempts_[0]->exchange.write(piece, std::move(done));
-  }
+  if (attempts_[0] != nullptr) attempts_[0]->exchange.write(piece, std::move(done));
 }
 
 void Call::finish_body() {
   TAILWARD_CHECK(streaming_);
-  if (attempts_[0] != nullptr && !attempts_[0]->exchange.done()) {
-    attempts_[0]->exchange.finish_body();
-  }
+  if (attempts_[0] != nullptr) attempts_[0]->exchange.finish_body();
+}
+
+std::size_t Call::buffered() const {
+  return streaming_ && attempts_[0] != nullptr ? attempts_[0]->exchange.buffered() : 0;
 }
 
 void Call::pause() {
@@ -219,15 +234,13 @@ void Call::resume() {
 }
 
 Call::Attempt::Attempt(Call& call, hedge::AttemptIndex index, net::Pool& pool)
-    : exchange(pool, *this), call_(call), index_(index) {}
+    : exchange(pool, *this), call_(call), pool_(pool), index_(index) {}
 
-// An answer is good at its first useful byte, not at its head: a server that sends its head early
-// and then stalls has not answered.
 void Call::Attempt::on_response_head(http::Response&& response) {
   head = std::move(response);
   const Outcome outcome = call_.client_.outcome_of(*head);
   if (outcome.result == Outcome::Class::kGood) {
-    if (!has_body(*head)) call_.outcome(index_, outcome);
+    if (!has_body(*head) || !call_.may_hedge_) call_.outcome(index_, outcome);
     return;
   }
   // Kept, but not read on, until the race is over: it may become the answer.
@@ -238,10 +251,12 @@ void Call::Attempt::on_response_head(http::Response&& response) {
 void Call::Attempt::on_body(std::span<const char> piece) {
   if (won()) {
     call_.handler_.on_body(piece);
-    return;
+  } else if (call_.race_.alive(index_)) {
+    first = piece;  // a good answer's first byte wins, so the piece is handed over at once
+    call_.outcome(index_, Outcome{});
+  } else {
+    early.append(piece.data(), piece.size());
   }
-  early.append(piece.data(), piece.size());
-  if (call_.race_.alive(index_)) call_.outcome(index_, Outcome{});
 }
 
 void Call::Attempt::on_end() {
@@ -254,6 +269,7 @@ void Call::Attempt::on_end() {
 }
 
 void Call::Attempt::on_error(Error failure, bool) {
+  failure = described(std::move(failure));
   if (won()) {
     call_.handler_.on_error(std::move(failure));
     return;
@@ -261,10 +277,17 @@ void Call::Attempt::on_error(Error failure, bool) {
   error = failure;
   if (!call_.race_.alive(index_)) return;  // held: an answer that broke off later
   head.reset();                            // a good head whose body never came is no answer
-  call_.last_error_ = std::move(failure);
   Outcome outcome{.result = Outcome::Class::kBad, .has_answer = false};
   if (error->kind == ErrorKind::kOverloaded) outcome.result = Outcome::Class::kNotSent;
+  call_.last_error_ = std::move(failure);
   call_.outcome(index_, outcome);
+}
+
+// With the host's name, and without the one kind that means the caller's deadline.
+Error Call::Attempt::described(Error failure) const {
+  if (failure.kind == ErrorKind::kTimedOut) failure.kind = ErrorKind::kDisconnected;
+  const std::string host = io::to_string(pool_.endpoint());
+  return failure.message.find(host) == std::string::npos ? failure.in(host) : failure;
 }
 
 }  // namespace tailward::client

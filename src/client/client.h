@@ -66,18 +66,24 @@ class Client {
 
 // What a call tells: one head, any number of body pieces, one end; or an error at any point, as the
 // last. Every one of them may destroy the call.
+//
+// The head comes when the race is decided. Where the request could be hedged that is at the first
+// body byte of a good answer: a server that sends its head and then stalls has not answered. Where
+// it could not, nothing is gained by waiting, and the head comes at once.
 class CallHandler {
  public:
   virtual ~CallHandler() = default;
   virtual void on_response_head(http::Response&& head) = 0;
   virtual void on_body(std::span<const char> piece) = 0;
   virtual void on_end() = 0;
-  // kDisconnected, kTimedOut (the deadline), kOverloaded (limits of our own), kInvalid.
+  // kTimedOut: the deadline, and nothing else. kOverloaded: limits of our own. kDisconnected and
+  // kInvalid: the hosts could not be reached, broke off, or cannot be understood; the message names
+  // the host.
   virtual void on_error(Error error) = 0;
 };
 
 struct CallOptions {
-  TimePoint deadline = kNever;
+  TimePoint deadline = kNever;  // of the answer's beginning; its body may last longer
   // Unset: GET, HEAD, OPTIONS and TRACE are idempotent, others when they carry Idempotency-Key.
   std::optional<bool> idempotent = {};
 };
@@ -99,6 +105,8 @@ class Call {
   // As net::Exchange's. REQUIRES: start_streaming(). Nothing happens once the request has failed.
   void write(std::span<const char> piece, net::Exchange::WriteCallback done = {});
   void finish_body();
+  // Bytes of a streamed body that the transport has not yet taken.
+  [[nodiscard]] std::size_t buffered() const;
 
   // Holds up the answer through TCP's window.
   void pause();
@@ -110,7 +118,7 @@ class Call {
 
  private:
   // One attempt: hears its exchange and keeps what came before the race was decided.
-  class Attempt : public net::ExchangeHandler {
+  class Attempt final : public net::ExchangeHandler {
    public:
     Attempt(Call& call, hedge::AttemptIndex index, net::Pool& pool);
     void on_response_head(http::Response&& head) override;
@@ -120,13 +128,16 @@ class Call {
 
     net::Exchange exchange;
     std::optional<http::Response> head;
+    std::span<const char> first;  // the piece that decided the race, while it is handed over
     std::string early;  // body bytes of an answer that is held back; at most one read's worth
     bool ended = false;
     std::optional<Error> error;
 
    private:
     [[nodiscard]] bool won() const { return call_.winner_ == index_; }
+    [[nodiscard]] Error described(Error failure) const;
     Call& call_;
+    net::Pool& pool_;
     hedge::AttemptIndex index_;
   };
 
@@ -142,8 +153,11 @@ class Call {
   hedge::Race race_;
   http::Request head_;
   std::shared_ptr<const std::string> body_;
+  int first_number_ = 0;  // the primary's attempt number: the one the request arrived with
   bool streaming_ = false;
   bool idempotent_ = false;
+  bool may_hedge_ = false;
+  bool has_host_field_ = false;
   bool paused_ = false;
   hedge::AttemptIndex winner_ = hedge::kNoAttempt;
   std::array<std::unique_ptr<Attempt>, hedge::kAttemptsMax> attempts_;

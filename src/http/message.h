@@ -15,9 +15,9 @@ namespace tailward::http {
 // Names of fields and of most things in their values compare like this: ASCII letters without case.
 [[nodiscard]] bool equals_ignoring_case(std::string_view a, std::string_view b);
 
-// Header fields in their order of arrival, duplicates kept. Names compare without case. All text lies in
-// one buffer: a message's fields cost two allocations, not two each. Views are valid until the next
-// change. clear() keeps the memory. REQUIRES: less than 4 GiB of text.
+// Header fields in their order of arrival, duplicates kept. Names compare without case. All text
+// lies in one buffer: a message's fields cost two allocations, not two each. Views are valid until
+// the next change. clear() keeps the memory. REQUIRES: less than 4 GiB of text.
 class Fields {
  public:
   struct Field {
@@ -25,15 +25,15 @@ class Fields {
     std::string_view value;
   };
 
-  // Appends a field. REQUIRES: name is a token and value holds no CR, LF or NUL (the codec checks what
-  // arrives; is_token() and is_field_value() in http/codec.h check what a user gives).
+  // Appends a field. REQUIRES: name is a token and value holds no CR, LF or NUL (the codec checks
+  // what arrives; is_token() and is_field_value() in http/codec.h check what a user gives).
   void add(std::string_view name, std::string_view value);
   // Replaces every field of that name by this one.
   void set(std::string_view name, std::string_view value);
   // Removes every field of that name; returns how many there were.
   std::size_t remove(std::string_view name);
-  // Removes the fields for which `unwanted(Field)` is true, in one pass; returns how many there were.
-  // The predicate must not look at other fields: they are on the move.
+  // Removes the fields for which `unwanted(Field)` is true, in one pass; returns how many there
+  // were. The predicate must not look at other fields: they are on the move.
   template <class Unwanted>
   std::size_t remove_if(Unwanted unwanted);
   // The first value of that name.
@@ -84,10 +84,10 @@ std::size_t Fields::remove_if(Unwanted unwanted) {
 enum class BodyKind { kNone, kLength, kChunked, kUntilClose };
 
 struct Request {
-  std::string method;
-  std::string target;
+  std::string method = {};
+  std::string target = {};
   int minor_version = 1;
-  Fields fields;
+  Fields fields = {};
   BodyKind body = BodyKind::kNone;
   std::uint64_t content_length = 0;  // with kLength
   bool keep_alive = true;            // what the peer's version and Connection field say
@@ -95,19 +95,20 @@ struct Request {
 
 struct Response {
   int status = 200;
-  std::string reason;
+  std::string reason = {};
   int minor_version = 1;
-  Fields fields;
+  Fields fields = {};
   BodyKind body = BodyKind::kNone;
   std::uint64_t content_length = 0;  // with kLength, and with `announced` kLength
   bool keep_alive = true;            // never with kUntilClose
-  // An answer to HEAD and a 304 have no body (kNone) but announce the framing of the body that a GET would
-  // have got. Here is what they announce; kUntilClose: nothing. kNone for every other response.
+  // An answer to HEAD and a 304 have no body (kNone) but announce the framing of the body that a
+  // GET would have got. Here is what they announce; kUntilClose: nothing. kNone for every other
+  // response.
   BodyKind announced = BodyKind::kNone;
 };
 
-// GET, HEAD, OPTIONS, PUT, DELETE, TRACE are idempotent by RFC 9110 §9.2.2; only the safe ones of them
-// (GET, HEAD, OPTIONS, TRACE) are hedged without being told to. Methods compare with case.
+// GET, HEAD, OPTIONS, PUT, DELETE, TRACE are idempotent by RFC 9110 §9.2.2; only the safe ones of
+// them (GET, HEAD, OPTIONS, TRACE) are hedged without being told to. Methods compare with case.
 [[nodiscard]] bool is_safe(std::string_view method);
 [[nodiscard]] bool is_idempotent(std::string_view method);
 

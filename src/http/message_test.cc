@@ -104,7 +104,8 @@ TEST(HopByHopTest, KeepsHostAndContentLengthThoughConnectionNamesThem) {
 
 TEST(MessageTest, KnowsSafeAndIdempotentMethods) {
   for (const char* method : {"GET", "HEAD", "OPTIONS", "TRACE"}) EXPECT_TRUE(is_safe(method));
-  for (const char* method : {"PUT", "DELETE", "POST", "PATCH", "get", ""}) EXPECT_FALSE(is_safe(method));
+  for (const char* method : {"PUT", "DELETE", "POST", "PATCH", "get", ""})
+    EXPECT_FALSE(is_safe(method));
   for (const char* method : {"GET", "PUT", "DELETE"}) EXPECT_TRUE(is_idempotent(method));
   for (const char* method : {"POST", "PATCH", "put"}) EXPECT_FALSE(is_idempotent(method));
 }

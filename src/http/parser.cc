@@ -122,7 +122,8 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
         if constexpr (kIsRequest) return take_host(view_of(value), ec);
         return;
       case beast::http::field::unknown:
-        if (is_framing_look_alike(view_of(name))) refuse(ec, 400, "a field resembles a framing field");
+        if (is_framing_look_alike(view_of(name)))
+          refuse(ec, 400, "a field resembles a framing field");
         return;
       default:
         return;
@@ -174,10 +175,10 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
   }
 
   void finish_response_head(BodyKind framing) {
-    if (this->skip() || head_.status == 304) {
-      head_.announced = framing;
-    } else if (head_.status == 204 || head_.status / 100 == 1) {
+    if (head_.status == 204 || head_.status / 100 == 1) {
       head_.content_length = 0;
+    } else if (this->skip() || head_.status == 304) {
+      head_.announced = framing;
     } else {
       head_.body = framing;
       if (framing == BodyKind::kUntilClose) head_.keep_alive = false;
@@ -352,7 +353,8 @@ class Machine {
   }
 
   void skip_interim() {
-    if (head_.status == 101) return refuse({400, "the protocol is switched", ErrorKind::kUnsupported});
+    if (head_.status == 101)
+      return refuse({400, "the protocol is switched", ErrorKind::kUnsupported});
     if (++interim_ > kInterimMax) return refuse({400, "too many interim responses"});
     scan_.start(kHeadUnit);
   }
@@ -381,7 +383,8 @@ class Machine {
     return bytes.size();
   }
 
-  // Gives Beast one whole unit. Whatever it does not take as a whole is an error, "need more" included.
+  // Gives Beast one whole unit. Whatever it does not take as a whole is an error, "need more"
+  // included.
   bool put(std::string_view unit) {
     beast::error_code ec;
     const std::size_t taken =
@@ -415,8 +418,8 @@ class Machine {
   Limits limits_;
   UnitScan scan_;
   State state_ = State::kHead;
-  std::string pending_;  // the bytes of a unit that is not complete
-  Head head_;            // kept, so that its memory is used again
+  std::string pending_;                           // the bytes of a unit that is not complete
+  Head head_;                                     // kept, so that its memory is used again
   std::optional<Recorder<kIsRequest>> recorder_;  // Beast's parser takes one message only
   std::uint64_t remaining_ = 0;                   // of the body or the chunk
   bool until_close_ = false;

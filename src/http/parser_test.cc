@@ -51,10 +51,12 @@ const std::vector<Sample>& request_samples() {
       {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\n\r\n",
        {"head POST / 1.1 [chunked, keep] | Host: a | Transfer-Encoding: Chunked", "end"}},
       {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-       "3\r\na\r\n\r\n00B;x;y=z;q=\"a\\\"b\"\r\n0\r\n\r\nGET / H\r\n000\r\nIgnored: x\r\nSum: 1\r\n\r\n",
+       "3\r\na\r\n\r\n00C;x;y=z;q=\"a\\\"b\"\r\n0\r\n\r\nGET / H\r\n000\r\nIgnored: x\r\nSum: "
+       "1\r\n\r\n",
        {"head POST / 1.1 [chunked, keep] | Host: a | Transfer-Encoding: chunked",
         "body a\r\n0\r\n\r\nGET / H", "end"}},
-      {"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"
+      {"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: "
+       "2\r\n\r\nhi"
        "\r\nPOST /3 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"
        "GET /4 HTTP/1.1\r\nHost: a\r\n\r\nGET /5",
        {"head GET /1 1.1 [none, keep] | Host: a", "end",
@@ -230,7 +232,8 @@ TEST(RequestParserTest, GivesBodiesAsViewsOfWhatItWasFed) {
   } views;
   RequestParser parser(views);
   const std::string bytes =
-      "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+      "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: "
+      "chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
   ASSERT_TRUE(parser.feed(bytes));
   ASSERT_EQ(views.pieces.size(), 2u);
   EXPECT_EQ(views.pieces[0].data(), bytes.data() + bytes.find("abc"));
@@ -246,7 +249,8 @@ TEST(RequestParserTest, UsesTheMemoryAgainThatASinkLeaves) {
   } reader;
   RequestParser parser(reader);
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(parser.feed(std::string_view("GET / HTTP/1.1\r\nHost: a.long.name.example\r\n\r\n")));
+    ASSERT_TRUE(
+        parser.feed(std::string_view("GET / HTTP/1.1\r\nHost: a.long.name.example\r\n\r\n")));
     parser.reset();
   }
   EXPECT_EQ(reader.memory[1], reader.memory[0]);

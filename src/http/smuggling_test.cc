@@ -1,6 +1,6 @@
-// Messages that two readers could understand differently, and the limits: each is refused with the right
-// status, whole and however it is cut. The classics are described in RFC 9112 §11.2 and in Kettle,
-// "HTTP Desync Attacks" (2019).
+// Messages that two readers could understand differently, and the limits: each is refused with the
+// right status, whole and however it is cut. The classics are described in RFC 9112 §11.2 and in
+// Kettle, "HTTP Desync Attacks" (2019).
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,8 @@ struct BadRequest {
 };
 
 // A POST whose framing fields are `fields`, with `body`, which holds a second request to smuggle.
-std::string post(const std::string& fields, const std::string& body = "0\r\n\r\nGET /admin HTTP/1.1\r\n") {
+std::string post(const std::string& fields,
+                 const std::string& body = "0\r\n\r\nGET /admin HTTP/1.1\r\n") {
   return "POST / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n\r\n" + body;
 }
 
@@ -50,7 +51,10 @@ std::vector<BadRequest> framing_cases() {
       {"TE.TE quoted", post("Transfer-Encoding: \"chunked\""), 501},
       {"TE.TE empty", post("Transfer-Encoding:"), 501},
       {"TE.TE chunk", post("Transfer-Encoding: chunk"), 501},
-      {"TE.TE no-break space", post("Transfer-Encoding: \xa0" "chunked"), 501},
+      {"TE.TE no-break space",
+       post("Transfer-Encoding: \xa0"
+            "chunked"),
+       501},
       {"TE.TE space before the colon", post("Transfer-Encoding : chunked"), 400},
       {"TE.TE tab before the colon", post("Transfer-Encoding\t: chunked"), 400},
       {"TE.TE space before the name", post(" Transfer-Encoding: chunked"), 400},
@@ -62,7 +66,8 @@ std::vector<BadRequest> framing_cases() {
       {"TE.TE folded", post("Transfer-Encoding:\r\n chunked"), 400},
       {"TE.TE duplicate", post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"), 400},
       {"TE.TE duplicate, cow", post("Transfer-Encoding: chunked\r\nTransfer-encoding: cow"), 400},
-      {"TE.TE duplicate, identity first", post("Transfer-Encoding: x\r\nTransfer-Encoding: chunked"), 501},
+      {"TE.TE duplicate, identity first",
+       post("Transfer-Encoding: x\r\nTransfer-Encoding: chunked"), 501},
       {"TE look-alike", post("Transfer_Encoding: chunked"), 400},
       {"TE in HTTP/1.0", "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
       {"CL duplicate, equal", post("Content-Length: 5\r\nContent-Length: 5", "hello"), 400},
@@ -112,7 +117,8 @@ std::vector<BadRequest> chunk_cases() {
       {"chunk extension with NUL", chunked("5;a=\"\0\"\r\nhello\r\n0\r\n\r\n"s), 400},
       {"chunk extension without name", chunked("5;\r\nhello\r\n0\r\n\r\n"), 400},
       {"chunk extension not closed", chunked("5;a=\"b\r\nhello\r\n0\r\n\r\n"), 400},
-      {"chunk extension too long", chunked("5;" + std::string(300, 'a') + "\r\nhello\r\n0\r\n\r\n"), 400},
+      {"chunk extension too long", chunked("5;" + std::string(300, 'a') + "\r\nhello\r\n0\r\n\r\n"),
+       400},
       {"chunk longer than its size", chunked("3\r\nhello\r\n0\r\n\r\n"), 400},
       {"chunk ends in LF", chunked("5\r\nhello\n0\r\n\r\n"), 400},
       {"chunk ends in CR CR", chunked("5\r\nhello\r\r0\r\n\r\n"), 400},
@@ -279,7 +285,8 @@ std::vector<BadResponse> response_cases() {
       {"TE in HTTP/1.0", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"},
       {"CL duplicate", ok + "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello"},
       {"CL list", ok + "Content-Length: 5, 5\r\n\r\nhello"},
-      {"CL.TE of a 204", "HTTP/1.1 204 x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"},
+      {"CL.TE of a 204",
+       "HTTP/1.1 204 x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"},
       {"chunk size", ok + "Transfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n"},
       {"switch", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n", "unsupported"},
       {"status 099", "HTTP/1.1 099 x\r\n\r\n"},

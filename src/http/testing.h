@@ -1,5 +1,5 @@
-// Runs a parser over bytes cut into pieces and writes down what it told, as text: for tests and fuzz
-// targets. Two runs over the same bytes must give equal outcomes, however they were cut.
+// Runs a parser over bytes cut into pieces and writes down what it told, as text: for tests and
+// fuzz targets. Two runs over the same bytes must give equal outcomes, however they were cut.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -161,7 +161,8 @@ inline Outcome<Request> run_requests(std::string_view bytes, std::span<const std
   return outcome;
 }
 
-// `methods`: what each response answers; GET once they are used up. `eof`: the peer closes at the end.
+// `methods`: what each response answers; GET once they are used up. `eof`: the peer closes at the
+// end.
 inline Outcome<Response> run_responses(std::string_view bytes, std::span<const std::size_t> cuts,
                                        std::span<const std::string_view> methods = {},
                                        bool eof = false, Limits limits = {}) {

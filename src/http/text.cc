@@ -17,7 +17,8 @@ constexpr CharSet make_token_chars() {
   for (unsigned c = '0'; c <= '9'; ++c) set[c] = true;
   for (unsigned c = 'A'; c <= 'Z'; ++c) set[c] = true;
   for (unsigned c = 'a'; c <= 'z'; ++c) set[c] = true;
-  for (const char c : std::string_view("!#$%&'*+-.^_`|~")) set[static_cast<unsigned char>(c)] = true;
+  for (const char c : std::string_view("!#$%&'*+-.^_`|~"))
+    set[static_cast<unsigned char>(c)] = true;
   return set;
 }
 

@@ -23,7 +23,8 @@ constexpr bool is_blank(char c) { return c == ' ' || c == '\t'; }
 // True when the comma-separated list holds `token`, without case.
 [[nodiscard]] bool list_has_token(std::string_view list, std::string_view token);
 
-// uri-host [":" port], loosely: what could end a host early or begin a path is refused; empty is valid.
+// uri-host [":" port], loosely: what could end a host early or begin a path is refused; empty is
+// valid.
 [[nodiscard]] bool is_host_value(std::string_view text);
 
 }  // namespace tailward::http

@@ -15,9 +15,7 @@ constexpr std::size_t kExtensionBytes = 4096;
 constexpr std::size_t kTrailerBytes = 8192;
 constexpr std::size_t kChunkSizeDigits = 16;
 
-bool is_hex(char c) {
-  return is_digit(c) || (to_lower(c) >= 'a' && to_lower(c) <= 'f');
-}
+bool is_hex(char c) { return is_digit(c) || (to_lower(c) >= 'a' && to_lower(c) <= 'f'); }
 
 bool is_known_version(std::string_view version) {
   return version == "HTTP/1.1" || version == "HTTP/1.0";
@@ -55,7 +53,8 @@ UnitScan::Verdict UnitScan::refuse_long() {
     if (lines_ > 0) return refuse(431, "the trailers are too long");
     return refuse(400, "a chunk's size line is too long");
   }
-  if (lines_ == 0 && unit_ == Unit::kRequestHead) return refuse(414, "the request line is too long");
+  if (lines_ == 0 && unit_ == Unit::kRequestHead)
+    return refuse(414, "the request line is too long");
   return refuse(431, "the head is too long");
 }
 
@@ -82,7 +81,8 @@ UnitScan::Verdict UnitScan::scan(std::string_view bytes) {
     }
     const auto end = static_cast<std::size_t>(newline - bytes.data()) + 1;
     if (too_long(end)) return refuse_long();
-    if (end - line_start_ < 2 || newline[-1] != '\r') return refuse(400, "a line ends in a bare LF");
+    if (end - line_start_ < 2 || newline[-1] != '\r')
+      return refuse(400, "a line ends in a bare LF");
     const std::string_view line = bytes.substr(line_start_, end - 2 - line_start_);
     line_start_ = scanned_ = end;
     const Verdict verdict = take_line(line);
@@ -91,13 +91,14 @@ UnitScan::Verdict UnitScan::scan(std::string_view bytes) {
   }
 }
 
-// The first bytes are looked at before their line is complete, so that what is not HTTP at all is refused
-// without waiting for a line end that may never come.
+// The first bytes are looked at before their line is complete, so that what is not HTTP at all is
+// refused without waiting for a line end that may never come.
 UnitScan::Verdict UnitScan::begin_unit(std::string_view bytes) {
   if (bytes.empty()) return Verdict::kMore;
   switch (unit_) {
     case Unit::kRequestHead:
-      if (!is_token_char(bytes[0]) && bytes[0] != '\r') return refuse(400, "the method is not a token");
+      if (!is_token_char(bytes[0]) && bytes[0] != '\r')
+        return refuse(400, "the method is not a token");
       break;
     case Unit::kResponseHead:
       if (bytes[0] != 'H') return refuse(400, "the response does not begin with HTTP/");
@@ -148,10 +149,11 @@ UnitScan::Verdict UnitScan::take_status_line(std::string_view line) {
 }
 
 UnitScan::Verdict UnitScan::take_chunk_line(std::string_view line) {
-  const auto digits = static_cast<std::size_t>(std::find_if_not(line.begin(), line.end(), is_hex) -
-                                               line.begin());
+  const auto digits =
+      static_cast<std::size_t>(std::find_if_not(line.begin(), line.end(), is_hex) - line.begin());
   const std::string_view extension = line.substr(digits);
-  if (digits == 0 || digits > kChunkSizeDigits) return refuse(400, "a chunk's size is not a number");
+  if (digits == 0 || digits > kChunkSizeDigits)
+    return refuse(400, "a chunk's size is not a number");
   if (!extension.empty() && (extension[0] != ';' || !is_field_value(extension))) {
     return refuse(400, "a chunk's size is followed by junk");
   }

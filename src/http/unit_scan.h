@@ -1,8 +1,8 @@
 // Finds where the parts of a message end that must be parsed in one piece: its head, and the lines
 // between two chunks. Checks on the way what concerns lines rather than their content.
 //
-// The scan remembers where it is, so that a part that arrives byte by byte is still looked at once. What
-// it refuses does not depend on how the bytes were cut.
+// The scan remembers where it is, so that a part that arrives byte by byte is still looked at once.
+// What it refuses does not depend on how the bytes were cut.
 //
 // Thread safety: belongs to one thread.
 #pragma once
@@ -44,8 +44,8 @@ class UnitScan {
   void start_message();
   void start(Unit unit);
 
-  // `bytes` begins where the unit begins and holds all of it that has arrived: what earlier calls for
-  // this unit saw, and more.
+  // `bytes` begins where the unit begins and holds all of it that has arrived: what earlier calls
+  // for this unit saw, and more.
   Verdict scan(std::string_view bytes);
 
   [[nodiscard]] std::size_t size() const { return line_start_; }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,21 +30,23 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection>,
 
   // Begins `exchange` here. REQUIRES: idle.
   void attach(Exchange& exchange);
-  // The exchange is being destroyed or resent: it hears nothing more, and the connection closes.
-  void detach_and_close();
-  // Sends what the exchange has pending, when no write is under way.
+  // Sends what the exchange has pending, unless a write is under way: then it follows that one.
   void flush();
   // Reads on after a pause.
   void resume();
-  // Closes the stream without telling anybody.
+  // Closes the stream; the exchange, if any, hears nothing more. The pool's books are the caller's
+  // matter.
   void close();
 
   [[nodiscard]] std::size_t unsent() const { return out_.size(); }
-  [[nodiscard]] bool closed() const { return stream_ == nullptr; }
   [[nodiscard]] TimePoint idle_since() const { return idle_since_; }
 
  private:
   friend class Pool;
+
+  // How long a response may still arrive after writing the request failed: a server may answer
+  // early, 413 for instance, and close.
+  static constexpr Duration kAnswerGrace = std::chrono::milliseconds(20);
 
   void on_head(http::Response&& head) override;
   void on_body(std::span<const char> piece) override;
@@ -51,22 +54,28 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection>,
 
   void read();
   void read_done(Result<std::size_t> got);
+  void handle(Result<std::size_t> got);
   void received(std::size_t count);
-  void written(Result<void> result);
+  void written(const Result<void>& result);
   void lost(Error error);
-  void finish_exchange();
+  void finish_exchange(bool clean);
 
-  Pool* pool_;  // null once the pool has let go of it
-  std::unique_ptr<io::Stream> stream_;
+  Pool& pool_;
+  std::unique_ptr<io::Stream> stream_;  // null once closed
   http::ResponseParser parser_;
   std::vector<char> buffer_;
   Exchange* exchange_ = nullptr;
   TimePoint idle_since_{};
+  io::Timer grace_timer_;
+  io::Timer resume_timer_;  // delivers what came during a pause
+  std::optional<Result<std::size_t>> held_;
   std::string out_;  // head and streamed body bytes given to the stream
   std::shared_ptr<const std::string> out_body_;
   std::vector<Exchange::WriteCallback> out_done_;
   bool reading_ = false;
   bool writing_ = false;
+  bool write_failed_ = false;
+  bool head_written_ = false;
   bool served_before_ = false;
   bool keep_alive_ = false;
   bool ended_ = false;

@@ -141,6 +141,9 @@ class Exchange {
   bool body_finished_ = true;
   bool resendable_ = false;
   bool resent_ = false;
+  bool fresh_ = false;  // wants a new connection, by option or because it is sent again
+  bool keep_alive_ = true;
+  std::uint64_t left_to_write_ = 0;  // of a streamed body with kLength
   bool reused_ = false;
   bool paused_ = false;
   std::string pending_;  // framed body bytes not yet given to the transport

@@ -74,14 +74,17 @@ class Pool {
     return counters_.in_use + counters_.idle + counters_.connecting;
   }
   // Gives `exchange` a connection now, begins to open one, queues it, or makes it fail.
-  void acquire(Exchange& exchange, bool fresh);
+  void acquire(Exchange& exchange);
   void open_for(Exchange& exchange);
   void connected(Exchange& exchange, Result<std::unique_ptr<io::Stream>> stream);
-  // Takes `exchange` out of the pool's hands, whatever its state; closes its connection.
+  // Takes `exchange`, which is being destroyed, out of the pool's hands, whatever its state.
   void abandon(Exchange& exchange);
-  // A connection is free again, or gone.
+  // The connection's exchange is over and it can serve another.
   void release(std::shared_ptr<ClientConnection> connection);
-  void connection_closed(ClientConnection& connection, bool was_idle);
+  // The connection's exchange is over and it cannot. slot_freed() must follow.
+  void close_used(ClientConnection& connection);
+  void idle_lost(ClientConnection& connection);
+  // Gives free places to the exchanges that wait.
   void slot_freed();
   void close_oldest_idle();
   void expire_idle();

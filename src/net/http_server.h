@@ -93,7 +93,7 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   using WriteCallback = UniqueFunction<void(Result<void>)>;
 
   // Made by the server only.
-  ServerCall(ServerConnection& connection, http::Request&& request);
+  ServerCall(ServerConnection& connection, http::Request&& request, TimePoint arrived_at);
   ~ServerCall();
 
   // The head. A handler may move it away.
@@ -143,17 +143,18 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
  private:
   friend class ServerConnection;
 
+  void write_framed(std::span<const char> piece);
+
   ServerConnection* connection_;  // null once the call is over
   http::Request request_;
-  TimePoint arrived_at_{};
+  TimePoint arrived_at_;
   UniqueFunction<void()> cancel_;
 
   // Request body.
   std::string pending_body_;  // parsed, not yet told
   bool body_ended_ = false;   // all of it has been parsed
-  bool end_told_ = false;
+  bool body_begun_ = false;
   bool body_paused_ = false;
-  bool expects_continue_ = false;
   BodyHandler* body_handler_ = nullptr;
   BodyCallback whole_body_;
   std::size_t whole_limit_ = 0;
@@ -162,8 +163,6 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   bool head_given_ = false;
   bool bodiless_ = false;
   bool chunked_ = false;
-  bool keep_alive_ = true;
-  bool finished_ = false;
   bool sized_ = false;
   std::uint64_t left_to_write_ = 0;
 };
@@ -203,8 +202,8 @@ class HttpServer {
   friend class ServerConnection;
   friend class ServerCall;
 
-  void connection_gone(ServerConnection& connection);
-  void report_empty();
+  void connection_gone(const ServerConnection& connection);
+  void report_if_empty();
 
   io::Transport& transport_;
   io::Timers& timers_;

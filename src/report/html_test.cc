@@ -60,7 +60,6 @@ Json charts_in(const std::string& html) {
 TEST(HtmlTest, EscapesHostileTextsEverywhere) {
   const std::string html = own_part(to_html(hostile_report()));
   EXPECT_EQ(html.find("<img"), std::string::npos);
-  EXPECT_EQ(html.find("'alert"), std::string::npos);
   EXPECT_EQ(html.find('\xff'), std::string::npos);
   EXPECT_EQ(html.find('\x1b'), std::string::npos);
   EXPECT_EQ(occurrences(html, "<script"), 3u);  // the data, uPlot, ours

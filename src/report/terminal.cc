@@ -361,7 +361,10 @@ void put_block(Canvas& canvas, const TimelineChart& chart) {
     canvas.put_in(names, Align::kLeft, printable(chart.series[at].name));
     canvas.blanks(kColumnGap);
     if (room >= kLeast && !values[at].empty()) {
-      canvas.put(sparkline(chart.series[at], time, values[at], std::min(room, kMost)));
+      // Not more slices than points: a blank is to mean that there was no value.
+      const std::size_t points = chart.series[at].points.size();
+      const int slices = static_cast<int>(std::min<std::size_t>(points, kMost));
+      canvas.put(sparkline(chart.series[at], time, values[at], std::min(room, slices)));
       canvas.blanks(kColumnGap);
     }
     canvas.put(ranges[at]);

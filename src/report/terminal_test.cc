@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <sstream>
 
@@ -15,97 +18,15 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr const char* kGolden80 = R"(Three layers: one lock, hedging, sharded locks
-
-Hedging a lock that is short of capacity makes the client's P99 look better and
-the service worse: the median triples and the server does twice the work.
-Sharding the lock first lets the same hedging do its job.
-
-▌ CAUSE
-▌ Hedging feeds the fault: the trigger rate is 99.6 %, and the lock waits 12.5
-▌ times as long while it is on.
-▌ • proven: lock wait 37.3 s without hedging, 465.2 s with it
-▌ • consistent: the P50 of first attempts rose from 55 to 156 ms
-▌ • fix the lock first, then hedge just below P99 (≈ 200 ms)
-
-Arms
-────────────────────────────────────────────────────────────────────────────────
-                                                      requests
-                                P99 (95 % interval)     at the   trigger    lock
-arm            P50 ms  P95 ms                    ms     server      rate  wait s
-────────────────────────────────────────────────────────────────────────────────
-none             55.2   364.9   482.9 (471.2–489.0)      2,000     0.0 %    37.3
-  published      55.2   364.9                 482.9      2,000
-fixed           156.0   206.3   387.2 (237.5–398.8)      3,992    99.7 %   465.1
-sharded-fixed    34.4    82.3    103.6 (98.1–263.2)      2,265    14.7 %     2.3
-────────────────────────────────────────────────────────────────────────────────
-2,000 requests per arm, closed loop, 50 in flight; P99 from 20 samples beyond
-it.
-Not shown in 80 columns: change, what it does.
-
-What hedging does to the server
-trigger rate  ▁▁▁▁▁▁▁▁▁▁▁▁▃▄▆▆▇▇▇████████████▅▃▂▁▁▁▁▁▁▁▁▁▁▁▁  3.7–100.0 %
-lock wait     ▁▁▁▁▁▁▁▁▁▁▁▁▂▃▄▄▅▅▅▆▆▆▇▇▇▇▇▇▇██▆▅▄▃▃▂▂▂▁▁▁▁▁▁▁  588.8–8,761.1 ms/s
-0.0–60.0 s · 15.0 s fixed hedging on · 40.0 s lock sharded
-43.0 s breaker closed
-
-What the experiment claims
-✓ hedging alone worsens P50                                       ×2.8  > 1.5
-✓ sharding brings the trigger rate down                         14.7 %  ≤ 20 %
-✗ sharding and hedging together cut P99 to less than a        103.6 ms  ≤ 100 ms
-  quarter
-2 of 3 hold
-
-Lost: 3 of 7,257 lock events; the lock wait is a lower bound.
-
-The published run used Go 1.26 on another machine.
-
-tailward lab three-layer --seed 42 · version 0.1.0 · seed 42
-started 2026-11-30T14:26:03Z · took 48.2 s · 2 cores · Linux 6.1.0
-)";
-
-constexpr const char* kGolden120 = R"(Three layers: one lock, hedging, sharded locks
-
-Hedging a lock that is short of capacity makes the client's P99 look better and the service worse: the median triples
-and the server does twice the work. Sharding the lock first lets the same hedging do its job.
-
-▌ CAUSE
-▌ Hedging feeds the fault: the trigger rate is 99.6 %, and the lock waits 12.5 times as long while it is on.
-▌ • proven: lock wait 37.3 s without hedging, 465.2 s with it
-▌ • consistent: the P50 of first attempts rose from 55 to 156 ms
-▌ • fix the lock first, then hedge just below P99 (≈ 200 ms)
-
-Arms
-────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-                                                           requests            lock
-                 P50             P95  P99 (95 % interval)    at the  trigger   wait
-arm               ms   change     ms                   ms    server     rate      s  what it does
-────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-none            55.2           364.9  482.9 (471.2–489.0)     2,000    0.0 %   37.3  one lock, no hedging
-  published     55.2           364.9                482.9     2,000
-fixed          156.0   +183 %  206.3  387.2 (237.5–398.8)     3,992   99.7 %  465.1  one lock, a second copy after 50 ms
-sharded-fixed   34.4  −37.7 %   82.3   103.6 (98.1–263.2)     2,265   14.7 %    2.3  16 locks, the same hedging
-────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-2,000 requests per arm, closed loop, 50 in flight; P99 from 20 samples beyond it.
-
-What hedging does to the server
-trigger rate  ▁▁▁▁▁▁▁▁▁▁▁▁▂▃▅▆▆▆▇█████████████▇▄▃▂▁▁▁▁▁▁▁▁▁▁▁▁  3.7–100.0 %
-lock wait     ▁▁▁▁▁▁▁▁▁▁▁▁▁▂▃▄▄▅▅▅▆▆▆▇▇▇▇▇▇██▇▇▆▄▄▃▂▂▂▂▁▁▁▁▁▁▁  588.8–8,761.1 ms/s
-0.0–60.0 s · 15.0 s fixed hedging on · 40.0 s lock sharded · 43.0 s breaker closed
-
-What the experiment claims
-✓ hedging alone worsens P50                                         ×2.8  > 1.5
-✓ sharding brings the trigger rate down                           14.7 %  ≤ 20 %
-✗ sharding and hedging together cut P99 to less than a quarter  103.6 ms  ≤ 100 ms
-2 of 3 hold
-
-Lost: 3 of 7,257 lock events; the lock wait is a lower bound.
-
-The published run used Go 1.26 on another machine.
-
-tailward lab three-layer --seed 42 · version 0.1.0 · seed 42 · started 2026-11-30T14:26:03Z · took 48.2 s · 2 cores
-Linux 6.1.0
-)";
+// The recorded output; TAILWARD_RECORD=1 in the environment records it anew, to be read in the
+// diff.
+std::string recorded(const std::string& name, const std::string& now) {
+  const auto path = std::filesystem::path(__FILE__).parent_path() / "testdata" / name;
+  if (std::getenv("TAILWARD_RECORD") != nullptr) std::ofstream(path) << now;
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -114,10 +35,14 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST(TerminalTest, FitsInto80Columns) { EXPECT_EQ(to_terminal(sample_report(), {80}), kGolden80); }
+TEST(TerminalTest, FitsInto80Columns) {
+  const std::string text = to_terminal(sample_report(), {80});
+  EXPECT_EQ(text, recorded("terminal_80.txt", text));
+}
 
 TEST(TerminalTest, UsesTheRoomOf120Columns) {
-  EXPECT_EQ(to_terminal(sample_report(), {120}), kGolden120);
+  const std::string text = to_terminal(sample_report(), {120});
+  EXPECT_EQ(text, recorded("terminal_120.txt", text));
 }
 
 TEST(TerminalTest, IsNeverWiderThanAskedAndEndsNoLineInBlanks) {
@@ -211,8 +136,8 @@ TEST(TerminalTableTest, WrapsTextsAndAlignsByDisplayWidth) {
       {{text_cell("a rather long explanation that has to be wrapped"), number_cell(1.5)},
        {text_cell("漢字"), number_cell(10)}}};
   EXPECT_EQ(to_terminal(Block{table}, {40}), R"(────────────────────────────────────────
-text                                time
-                                      µs
+                                    time
+text                                  µs
 ────────────────────────────────────────
 a rather long explanation that has   1.5
 to be wrapped
@@ -231,7 +156,7 @@ TEST(TerminalChartTest, DrawsASparklineWithGapsWhereThereIsNoValue) {
   TimelineChart chart;
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   chart.series = {{"s", "%", {{0, 0}, {1, kNan}, {2, 50}, {3, 100}}}};
-  EXPECT_EQ(to_terminal(Block{chart}, {26}), "s  ▁      ▅  █  0.0–100.0 %\n0.0–3.0 s\n");
+  EXPECT_EQ(to_terminal(Block{chart}, {26}), "s  ▁ ▅█  0.0–100.0 %\n0.0–3.0 s\n");
   EXPECT_EQ(to_terminal(Block{TimelineChart{"", {{"s", "%", {}}}}}), "s  no values\n");
 }
 

@@ -78,6 +78,7 @@ RankInterval quantile_ranks(std::uint64_t n, double q, double confidence) {
 
 std::uint64_t nearest_rank(std::uint64_t n, double q) {
   if (n == 0) return 0;
+  if (q >= 1) return n;
   const double rank = std::ceil(share_within(q) * static_cast<double>(n) * (1 - 1e-14));
   if (rank >= static_cast<double>(n)) return n;
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(rank));

@@ -283,5 +283,89 @@ TEST(SurvivalTest, StaysSaneWhereATinyTailFollowsAHugeBody) {
   EXPECT_EQ(before, 0);
 }
 
+// Latencies of the reference benchmark, in ms: lognormal of mean 5 and sd 2, 5 % of them ten times
+// as long.
+double draw_ms(Rng& rng) {
+  const double ms = rng.lognormal(5, 2);
+  return rng.chance(0.05) ? 10 * ms : ms;
+}
+
+double true_quantile_ms(double q) {
+  const double variance = std::log1p(4.0 / 25.0);
+  const auto below = [&](double ms) {
+    return std::erfc(-(std::log(ms / 5) + variance / 2) / std::sqrt(2 * variance)) / 2;
+  };
+  double low = 0;
+  double high = 1000;
+  for (int i = 0; i < 100; ++i) {
+    const double ms = (low + high) / 2;
+    (0.95 * below(ms) + 0.05 * below(ms / 10) < q ? low : high) = ms;
+  }
+  return low;
+}
+
+// What three estimators see of requests that are hedged after a delay, with a second attempt that
+// is independent of the first: the winner finishes, the loser is cancelled at that moment.
+struct Estimators {
+  Survival censoring;
+  Survival without_losers;
+  Survival losers_as_finished;
+  int hedges = 0;
+};
+
+Estimators hedge(Rng& rng, int requests, double delay_ms) {
+  Estimators see;
+  for (int i = 0; i < requests; ++i) {
+    const double first = draw_ms(rng);
+    double winner = first;
+    if (first > delay_ms) {
+      ++see.hedges;
+      const double second = draw_ms(rng);
+      const bool first_wins = first <= delay_ms + second;
+      winner = first_wins ? first : second;
+      const Duration loser = from_ms(first_wins ? first - delay_ms : delay_ms + second);
+      see.censoring.record_censored(loser);
+      see.losers_as_finished.record(loser);
+    }
+    see.censoring.record(from_ms(winner));
+    see.without_losers.record(from_ms(winner));
+    see.losers_as_finished.record(from_ms(winner));
+  }
+  return see;
+}
+
+TEST(SurvivalTest, IsRightUnderHedgingWhereTheTwoObviousEstimatorsAreNot) {
+  constexpr std::uint64_t kSeed = 20240612;
+  std::cout << "seed " << kSeed << '\n';
+  Rng rng(kSeed);
+  const double truth = true_quantile_ms(0.9);
+  EXPECT_NEAR(truth, 8.7, 0.1);
+  const Estimators see = hedge(rng, 200'000, 6);
+  expect_near(see.censoring.quantile(0.9), from_ms(truth), 0.02);
+  EXPECT_LT(to_ms(see.without_losers.quantile(0.9).value()), 0.88 * truth);
+  EXPECT_LT(to_ms(see.losers_as_finished.quantile(0.9).value()), 0.95 * truth);
+}
+
+// Each round hedges after the P90 that the round before it saw, which should hedge 10 %.
+double settled_hedge_share(std::uint64_t seed, Survival Estimators::*estimator) {
+  constexpr int kRequests = 20'000;
+  Rng rng(seed);
+  double delay_ms = true_quantile_ms(0.9);
+  int hedges = 0;
+  for (int round = 0; round < 15; ++round) {
+    const Estimators see = hedge(rng, kRequests, delay_ms);
+    delay_ms = to_ms((see.*estimator).quantile(0.9).value());
+    if (round >= 5) hedges += see.hedges;
+  }
+  return hedges / (10.0 * kRequests);
+}
+
+TEST(SurvivalTest, ADelayLearnedFromItHedgesTheShareIntendedAndWithoutLosersHalfAsMuchAgain) {
+  constexpr std::uint64_t kSeed = 20240613;
+  std::cout << "seed " << kSeed << '\n';
+  EXPECT_NEAR(settled_hedge_share(kSeed, &Estimators::censoring), 0.10, 0.005);
+  EXPECT_GT(settled_hedge_share(kSeed, &Estimators::without_losers), 0.14);
+}
+
 }  // namespace
 }  // namespace tailward::stats

@@ -1,0 +1,175 @@
+#include "lab_command.h"
+
+#include <fmt/format.h>
+
+#include "console.h"
+#include "heap_count.h"
+#include "lab/demo.h"
+#include "lab/experiment.h"
+#include "lab/server.h"
+#include "net/real_clock.h"
+#include "report/html.h"
+
+namespace tailward {
+namespace {
+
+struct Outputs {
+  std::string json;
+  std::string html;
+};
+
+void add_outputs(CLI::App& app, Outputs& outputs) {
+  app.add_option("--json", outputs.json,
+                 "write the figures as JSON to FILE (- for standard output)")
+      ->type_name("FILE");
+  app.add_option("--html", outputs.html, "write a page with curves and the timeline to FILE")
+      ->type_name("FILE");
+}
+
+std::string command_line(int argc, const char* const* argv) {
+  std::string text = "tailward";
+  for (int i = 0; i < argc; ++i) text += fmt::format(" {}", argv[i]);
+  return text;
+}
+
+// Files first: the terminal's text says that they are there.
+Result<void> write_files(const Outputs& outputs, const lab::Experiment& experiment,
+                         const lab::ExperimentResult& result, const report::RunInfo& run) {
+  if (!outputs.json.empty()) {
+    Result<void> written =
+        write_output(outputs.json, report::to_text(lab::to_json(experiment, result, run)));
+    if (!written) return written;
+  }
+  if (!outputs.html.empty()) {
+    Result<void> written =
+        write_output(outputs.html, report::to_html(lab::to_report(experiment, result, run)));
+    if (!written) return written;
+  }
+  return {};
+}
+
+int status_of(const lab::ExperimentResult& result) {
+  return result.partial || result.ok() ? kDone : kAtFault;
+}
+
+int list_experiments(const std::string& json) {
+  if (json.empty()) {
+    for (const lab::Experiment& experiment : lab::experiments()) {
+      fmt::print("{:<14} {} ({})\n", experiment.name, experiment.about, experiment.about_time);
+    }
+    return kDone;
+  }
+  report::Json list = report::envelope(run_info("tailward lab list", 0));
+  list["experiments"] = report::Json::array();
+  for (const lab::Experiment& experiment : lab::experiments()) {
+    list["experiments"].push_back(
+        {{"name", experiment.name}, {"about", experiment.about}, {"arms", experiment.arms}});
+  }
+  const Result<void> written = write_output(json, report::to_text(list));
+  return written ? kDone : complain(written.error());
+}
+
+// Runs `experiment` and writes its files; the caller prints.
+Result<lab::ExperimentResult> measure(const lab::Experiment& experiment, lab::Context& context,
+                                      const Outputs& outputs, report::RunInfo& run) {
+  const TimePoint started = net::real_now();
+  Result<lab::ExperimentResult> result = experiment.run(context);
+  if (!result) return result;
+  run.duration = net::real_now() - started;
+  run.partial = result->partial;
+  if (Result<void> written = write_files(outputs, experiment, *result, run); !written) {
+    return fail(written.error());
+  }
+  return result;
+}
+
+}  // namespace
+
+int run_lab(int argc, const char* const* argv) {
+  CLI::App app{"Runs an experiment live on this machine, beside the published figures.",
+               "tailward lab"};
+  std::string name;
+  lab::Context context;
+  Outputs outputs;
+  std::string names;
+  for (const lab::Experiment& experiment : lab::experiments()) {
+    names += fmt::format("\n  {:<14} {}", experiment.name, experiment.about);
+  }
+  app.add_option("NAME", name, "which experiment, or `list`")->required();
+  app.add_flag("--quick", context.quick, "fewer requests: a first look, with wider intervals");
+  app.add_option("--runs", context.runs, "so many runs of every arm, in turns")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--seed", context.seed, "seed of everything that is drawn")->capture_default_str();
+  add_outputs(app, outputs);
+  app.footer("Experiments:" + names +
+             "\n\nThe server of an experiment runs in a process of its own, on loopback. Ctrl-C "
+             "ends it early and "
+             "shows what there is.\nExit status: 0 every claim holds, 1 one does not, 2 it could "
+             "not be run.");
+  if (const std::optional<int> status = parse_command_line(app, argc, argv)) return *status;
+  if (name == "list") return list_experiments(outputs.json);
+  const Result<const lab::Experiment*> experiment = lab::find_experiment(name);
+  if (!experiment) return complain(experiment.error());
+
+  ProgressLine progress;
+  context.progress = [&progress](const report::Progress& now) { progress.show(now); };
+  context.heap = heap_use;
+  report::RunInfo run = run_info(command_line(argc, argv), context.seed);
+  const Result<lab::ExperimentResult> result = measure(**experiment, context, outputs, run);
+  progress.clear();
+  if (!result) return complain(result.error());
+  // JSON on standard output stays alone there.
+  if (outputs.json != "-" && outputs.html != "-") {
+    fmt::print("{}",
+               report::to_terminal(lab::to_report(**experiment, *result, run), output_style()));
+  }
+  return status_of(*result);
+}
+
+int run_demo(int argc, const char* const* argv) {
+  CLI::App app{"The story in half a minute: a slow service, the popular cure, the right one.",
+               "tailward demo"};
+  lab::Context context;
+  Outputs outputs;
+  app.add_option("--seed", context.seed, "seed of everything that is drawn")->capture_default_str();
+  add_outputs(app, outputs);
+  if (const std::optional<int> status = parse_command_line(app, argc, argv)) return *status;
+  const lab::Experiment& story = **lab::find_experiment("three-layer");
+
+  ProgressLine progress;
+  const bool quiet = outputs.json == "-" || outputs.html == "-";
+  const auto say = [&](const std::string& text) {
+    progress.clear();
+    if (!quiet) fmt::print("{}\n", text);
+    std::fflush(stdout);
+  };
+  context.progress = [&progress](const report::Progress& now) { progress.show(now); };
+  context.arm_begins = [&say](const std::string& arm) { say(lab::demo_before(arm)); };
+  context.arm_done = [&say](const lab::ArmResult& arm, const lab::ArmResult* unhedged) {
+    say(lab::demo_after(arm, unhedged));
+  };
+  say(lab::demo_opening());
+  report::RunInfo run = run_info(command_line(argc, argv), context.seed);
+  const Result<lab::ExperimentResult> result = measure(story, context, outputs, run);
+  if (!result) {
+    progress.clear();
+    return complain(result.error());
+  }
+  say(result->partial ? "Ended early: the story has no end this time." : lab::demo_closing());
+  return status_of(*result);
+}
+
+int run_lab_server(int argc, const char* const* argv) {
+  CLI::App app{"The server of an experiment; `tailward lab` starts it.", "tailward lab-server"};
+  std::string model_text;
+  std::uint16_t port = 0;
+  app.add_option("--model", model_text, "what it is like, as JSON")->required();
+  app.add_option("--port", port, "where it listens on loopback; 0: where there is room");
+  if (const std::optional<int> status = parse_command_line(app, argc, argv)) return *status;
+  const Result<lab::ServerModel> model = lab::parse_model(model_text);
+  if (!model) return complain(model.error());
+  return lab::run_server(*model, port);
+}
+
+}  // namespace tailward

@@ -1,0 +1,57 @@
+// Finds the verb and hands it the rest of the command line.
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "console.h"
+#include "lab_command.h"
+#include "proxy_command.h"
+
+namespace tailward {
+namespace {
+
+struct Verb {
+  std::string_view name;
+  std::string_view about;
+  int (*run)(int argc, const char* const* argv);
+};
+
+constexpr Verb kVerbs[] = {
+    {"demo", "the story: a slow service, the popular cure, the right one", run_demo},
+    {"lab", "experiments, live on this machine, beside the published figures", run_lab},
+    {"proxy", "a sidecar that hedges slow requests and says whether that pays", run_proxy},
+    {"lab-server", "", run_lab_server},
+};
+
+void print_help() {
+  fmt::print(
+      "tailward: why the P99 is high, what to fix, and in which order\n\n"
+      "usage: tailward VERB [ARGS…]\n\n");
+  for (const Verb& verb : kVerbs) {
+    if (!verb.about.empty()) fmt::print("  {:<8} {}\n", verb.name, verb.about);
+  }
+  fmt::print(
+      "\n  tailward VERB --help   what a verb does and takes\n"
+      "  tailward --version     the version\n");
+}
+
+}  // namespace
+}  // namespace tailward
+
+int main(int argc, char** argv) {
+  using namespace tailward;
+  const std::string_view name = argc > 1 ? argv[1] : "--help";
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_help();
+    return argc > 1 ? kDone : kUsage;
+  }
+  if (name == "--version") {
+    fmt::print("tailward {}\n", TAILWARD_VERSION);
+    return kDone;
+  }
+  for (const Verb& verb : kVerbs) {
+    if (verb.name == name) return verb.run(argc - 1, argv + 1);
+  }
+  return complain(
+      {ErrorKind::kInvalid, fmt::format("there is no verb '{}'", name), "see tailward --help"});
+}

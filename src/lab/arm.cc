@@ -1,0 +1,303 @@
+#include "lab/arm.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "client/client.h"
+#include "lab/closed_loop.h"
+#include "lab/process.h"
+#include "net/loop.h"
+#include "net/socket_transport.h"
+
+namespace tailward::lab {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kSlice = 250ms;
+constexpr Duration kSettle = 3s;
+
+// Asks the server for its figures, again and again or once.
+class StatsPoller : public net::ExchangeHandler {
+ public:
+  StatsPoller(io::Transport& transport, io::Timers& timers, const io::Endpoint& server)
+      : timers_(timers), pool_(transport, timers, server) {}
+
+  void ask(UniqueFunction<void()> done) {
+    done_ = std::move(done);
+    body_.clear();
+    http::Request request;
+    request.method = "GET";
+    request.target = "/lab/stats";
+    request.fields.add("Host", "localhost");
+    exchange_ = std::make_unique<net::Exchange>(pool_, *this);
+    exchange_->start(request);
+  }
+  void stop() {
+    exchange_.reset();
+    timer_.cancel();
+  }
+  // Asks every `every`, and calls `slice` with each answer.
+  void ask_every(Duration every, std::function<void(const ServerStats&)> slice) {
+    timer_ = timers_.after(every, [this, every, slice = std::move(slice)]() mutable {
+      ask([this, every, slice = std::move(slice)]() mutable {
+        slice(stats_);
+        ask_every(every, std::move(slice));
+      });
+    });
+  }
+  [[nodiscard]] const ServerStats& stats() const { return stats_; }
+
+  void on_response_head(http::Response&&) override {}
+  void on_body(std::span<const char> piece) override { body_.append(piece.data(), piece.size()); }
+  void on_end() override {
+    if (Result<ServerStats> stats = parse_stats(body_)) stats_ = *stats;
+    done();
+  }
+  // The last figures stand; a dead server is noticed by the requests themselves.
+  void on_error(Error, bool) override { done(); }
+
+ private:
+  void done() {
+    UniqueFunction<void()> done = std::move(done_);
+    done_ = nullptr;
+    if (done) done();
+  }
+  io::Timers& timers_;
+  net::Pool pool_;
+  std::unique_ptr<net::Exchange> exchange_;
+  std::string body_;
+  ServerStats stats_;
+  UniqueFunction<void()> done_;
+  io::Timer timer_;
+};
+
+http::Request work_request(std::uint64_t n, bool numbered) {
+  http::Request request;
+  request.method = "GET";
+  request.target =
+      numbered ? fmt::format("/work?key={}&draw={}", n, n) : fmt::format("/work?key={}", n);
+  request.fields.add("Host", "localhost");
+  return request;
+}
+
+// The run of one arm, in the order of its life.
+class ArmRun {
+ public:
+  ArmRun(const ArmSpec& spec, Context& context, ServerProcess& server)
+      : spec_(spec),
+        context_(context),
+        server_(server),
+        transport_(loop_),
+        endpoint_{"127.0.0.1", server.port()},
+        client_(transport_, loop_.timers(), spec.route, {endpoint_, endpoint_},
+                client_options(spec)),
+        poller_(transport_, loop_.timers(), endpoint_) {}
+
+  Result<ArmResult> run() {
+    const auto interrupt = loop_.on_signals({SIGINT, SIGTERM}, [this](int) {
+      context_.interrupted = true;
+      loop_.stop();
+    });
+    const HeapUse before = context_.heap ? context_.heap(true) : HeapUse{};
+    if (spec_.warm_up > 0 && !run_loop(spec_.warm_up, false)) return gone();
+    const hedge::Counters warm = client_.route().counters();
+    if (!context_.interrupted && !run_loop(spec_.requests, true)) return gone();
+    note_heap(before);
+    settle();
+    fill(warm);
+    return std::move(result_);
+  }
+
+ private:
+  static client::ClientOptions client_options(const ArmSpec& spec) {
+    client::ClientOptions options;
+    options.pool.max_connections = 4 * spec.in_flight * spec.width + 16;
+    options.pool.max_idle = options.pool.max_connections;
+    return options;
+  }
+
+  // False when the server went away.
+  bool run_loop(std::uint64_t total, bool counts) {
+    ClosedLoop::Options options;
+    options.total = total;
+    options.in_flight = spec_.in_flight;
+    options.width = spec_.width;
+    options.request = [numbered = spec_.numbered_draws](std::uint64_t n) {
+      return work_request(n, numbered);
+    };
+    ClosedLoop requests(client_, options);
+    started_ = loop_.precise_now();
+    last_ = {};
+    if (counts) {
+      poller_.ask_every(kSlice, [this](const ServerStats& stats) { slice(stats); });
+    }
+    show_progress(requests, total);
+    bool done = false;
+    requests.start([this, &done] {
+      done = true;
+      loop_.stop();
+    });
+    loop_.run();
+    poller_.stop();
+    progress_timer_.cancel();
+    result_.seconds = to_seconds(loop_.precise_now() - started_);
+    if (counts) {
+      result_.latency = requests.latency();
+      result_.call_latency = requests.call_latency();
+      result_.requests = requests.counts().answered;
+      result_.failed = requests.counts().failed;
+      result_.partial = !done;
+    }
+    requests.stop();
+    last_error_ = requests.last_error();
+    return !requests.gave_up();
+  }
+
+  void show_progress(const ClosedLoop& requests, std::uint64_t total) {
+    if (!context_.progress) return;
+    report::Progress progress;
+    progress.label = "arm " + spec_.name;
+    progress.done = requests.counts().answered + requests.counts().failed;
+    progress.total = total;
+    progress.elapsed = loop_.now() - started_;
+    context_.progress(progress);
+    progress_timer_ =
+        loop_.timers().after(200ms, [this, &requests, total] { show_progress(requests, total); });
+  }
+
+  void slice(const ServerStats& stats) {
+    const hedge::Counters& now = client_.route().counters();
+    const double seconds = to_seconds(loop_.now() - started_);
+    const double length = seconds - last_.seconds;
+    const auto finished = now.answered - last_.answered;
+    const auto hedged = now.hedged_requests - last_.hedged;
+    if (length <= 0) return;
+    TimelinePoint point;
+    point.seconds = seconds;
+    point.trigger_rate =
+        finished == 0 ? 0
+                      : std::min(1.0, static_cast<double>(hedged) / static_cast<double>(finished));
+    point.lock_wait_ms_per_s = to_ms(stats.lock_wait - last_.lock_wait) / length;
+    point.requests_per_s = static_cast<double>(finished) / length;
+    point.p50_ms = to_ms(client_.route().first_attempts().quantile(0.5).value_or(Duration{}));
+    result_.timeline.push_back(point);
+    last_ = {seconds, now.answered, now.hedged_requests, stats.lock_wait};
+  }
+
+  // The losers' time in the lock counts too: waits until the server has nothing in flight.
+  void settle() {
+    const TimePoint until = loop_.precise_now() + kSettle;
+    do {
+      bool answered = false;
+      poller_.ask([&answered] { answered = true; });
+      loop_.run_until([&answered] { return answered; }, 1s);
+      poller_.stop();
+      if (poller_.stats().in_flight == 0) break;
+      loop_.run_until([] { return false; }, 20ms);
+    } while (loop_.precise_now() < until && !context_.interrupted);
+  }
+
+  void note_heap(const HeapUse& before) {
+    if (!context_.heap) return;
+    const HeapUse after = context_.heap(false);
+    result_.heap.allocations = after.allocations - before.allocations;
+    result_.heap.allocated_bytes = after.allocated_bytes - before.allocated_bytes;
+    result_.heap.live_bytes = after.live_bytes;
+    result_.heap.peak_bytes = after.peak_bytes - std::min(after.peak_bytes, before.live_bytes);
+  }
+
+  void fill(const hedge::Counters& warm) {
+    hedge::Route& route = client_.route();
+    result_.name = spec_.name;
+    result_.hedging = spec_.route.policy.kind != hedge::Policy::Kind::kOff;
+    result_.counters = since(route.counters(), warm);
+    result_.server = poller_.stats();
+    const ServerProcess::Usage usage = server_.usage();
+    result_.server_peak_bytes = usage.resident_peak_bytes;
+    result_.server_cpu_seconds = usage.cpu_seconds;
+    for (hedge::HostIndex host = 0; host < client_.hosts(); ++host) {
+      result_.connections_opened += client_.pool(host).counters().opened;
+    }
+    result_.first_median = route.first_attempts_now().quantile(0.5);
+    result_.error_rate = route.breaker().error_rate(loop_.now());
+    if (route.baseline().learned()) result_.baseline_rate = route.baseline().trigger_rate();
+  }
+
+  static hedge::Counters since(hedge::Counters now, const hedge::Counters& before) {
+    now.requests -= before.requests;
+    now.eligible -= before.eligible;
+    now.attempts -= before.attempts;
+    now.hedges -= before.hedges;
+    now.hedges_after_delay -= before.hedges_after_delay;
+    now.hedges_after_failure -= before.hedges_after_failure;
+    now.hedged_requests -= before.hedged_requests;
+    now.due_requests -= before.due_requests;
+    now.hedge_wins -= before.hedge_wins;
+    now.superseded -= before.superseded;
+    now.wasted -= before.wasted;
+    return now;
+  }
+
+  tl::unexpected<Error> gone() {
+    const bool running = server_.running();
+    return fail(ErrorKind::kDisconnected,
+                fmt::format("arm {}: {}", spec_.name,
+                            running ? "the server stopped answering: " + last_error_.message
+                                    : "the server " + server_.ended_how() + " in mid-run"),
+                "run the experiment again; its figures would not mean anything");
+  }
+
+  struct Last {
+    double seconds = 0;
+    std::uint64_t answered = 0;
+    std::uint64_t hedged = 0;
+    Duration lock_wait{};
+  };
+
+  const ArmSpec& spec_;
+  Context& context_;
+  ServerProcess& server_;
+  net::Loop loop_;
+  net::SocketTransport transport_;
+  io::Endpoint endpoint_;
+  client::Client client_;
+  StatsPoller poller_;
+  ArmResult result_;
+  TimePoint started_{};
+  Last last_;
+  Error last_error_;
+  io::Timer progress_timer_;
+};
+
+}  // namespace
+
+Result<ArmResult> run_arm(const ArmSpec& spec, Context& context) {
+  Result<ServerProcess> server =
+      ServerProcess::start({"lab-server", "--model", to_json_text(spec.model)});
+  if (!server) return fail(server.error());
+  return ArmRun(spec, context, *server).run();
+}
+
+hedge::Verdict judge_arm(const ArmResult& arm, const ArmResult* unhedged) {
+  hedge::VerdictInput input;
+  input.eligible = arm.counters.eligible;
+  input.hedged = arm.counters.hedged_requests;
+  input.due = arm.counters.due_requests;
+  input.attempts = arm.counters.attempts;
+  input.requests = arm.counters.requests;
+  input.error_rate = arm.error_rate;
+  input.baseline_rate = arm.baseline_rate;
+  input.median = arm.first_median;
+  if (unhedged != nullptr) {
+    input.baseline_median = unhedged->first_median;
+    const double before = unhedged->lock_wait_per_request_ms();
+    if (before > 0) input.lock_wait_ratio = arm.lock_wait_per_request_ms() / before;
+  }
+  return hedge::judge(input);
+}
+
+}  // namespace tailward::lab

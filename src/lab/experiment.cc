@@ -1,0 +1,160 @@
+#include "lab/experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tailward::lab {
+namespace {
+
+// Puts the same arm's next run to those before it.
+void merge(ArmResult& into, ArmResult&& run) {
+  into.partial = into.partial || run.partial;
+  into.requests += run.requests;
+  into.failed += run.failed;
+  into.latency.merge(run.latency);
+  into.call_latency.merge(run.call_latency);
+  into.counters.requests += run.counters.requests;
+  into.counters.eligible += run.counters.eligible;
+  into.counters.attempts += run.counters.attempts;
+  into.counters.hedges += run.counters.hedges;
+  into.counters.hedged_requests += run.counters.hedged_requests;
+  into.counters.due_requests += run.counters.due_requests;
+  into.counters.hedge_wins += run.counters.hedge_wins;
+  into.counters.superseded += run.counters.superseded;
+  into.counters.wasted += run.counters.wasted;
+  into.server.requests += run.server.requests;
+  into.server.cancelled += run.server.cancelled;
+  into.server.lock_wait += run.server.lock_wait;
+  into.server.lock_contentions += run.server.lock_contentions;
+  into.server.log_lines += run.server.log_lines;
+  into.server.log_bytes += run.server.log_bytes;
+  into.server.connections_ever += run.server.connections_ever;
+  into.server_peak_bytes = std::max(into.server_peak_bytes, run.server_peak_bytes);
+  into.server_cpu_seconds += run.server_cpu_seconds;
+  into.heap.allocations += run.heap.allocations;
+  into.heap.allocated_bytes += run.heap.allocated_bytes;
+  into.heap.peak_bytes = std::max(into.heap.peak_bytes, run.heap.peak_bytes);
+  into.connections_opened += run.connections_opened;
+  into.seconds += run.seconds;
+}
+
+std::string format_number(double value) { return fmt::format("{:.3g}", value); }
+
+report::Check make_check(std::string name, bool ok, double value, std::string bound) {
+  report::Check check;
+  check.name = std::move(name);
+  check.ok = ok;
+  check.value = format_number(value);
+  check.bound = std::move(bound);
+  check.number = value;
+  return check;
+}
+
+}  // namespace
+
+bool ExperimentResult::ok() const {
+  return !partial &&
+         std::all_of(checks.begin(), checks.end(), [](const auto& check) { return check.ok; });
+}
+
+const ArmResult* ExperimentResult::find(std::string_view arm) const {
+  const auto found =
+      std::find_if(arms.begin(), arms.end(), [&](const auto& one) { return one.name == arm; });
+  return found == arms.end() ? nullptr : &*found;
+}
+
+const std::vector<Experiment>& experiments() {
+  static const std::vector<Experiment> kExperiments{
+      {"falsification",
+       "Hedging lowers P99; does it cure the lock?",
+       "one lock, with and without hedging: the P99 falls while the lock gets worse",
+       {"none", "fixed"},
+       "about 15 s",
+       run_falsification},
+      {"three-layer",
+       "Treat the symptom, or the cause first?",
+       "one lock, one lock with hedging, sixteen locks with hedging",
+       {"none", "fixed", "sharded-fixed"},
+       "about 20 s",
+       run_three_layer},
+      {"cost",
+       "What hedging costs besides requests",
+       "memory, allocations, connections, log lines and spans of hedging before a contended lock",
+       {"none", "fixed"},
+       "about 15 s",
+       run_cost},
+      {"fanout",
+       "One node in a hundred is slow: how many requests are?",
+       "requests that wait for N nodes, live up to 100, in virtual time up to 10,000",
+       {"n1", "n10", "n50", "n100", "n1000", "n10000"},
+       "about 80 s",
+       run_fanout},
+      {"production",
+       "The production story: green on the client, red on the servers",
+       "an order query over 25 calls: before, hedged at P95, and cured",
+       {"before", "hedged-p95", "cured"},
+       "about 70 s",
+       run_production},
+      {"reference",
+       "The reference benchmark of hedging libraries",
+       "lognormal latency with 5 % stragglers: no hedging, fixed delays, the learned P90",
+       {"none", "static-10", "static-50", "quantile-90"},
+       "about 80 s",
+       run_reference},
+  };
+  return kExperiments;
+}
+
+Result<const Experiment*> find_experiment(std::string_view name) {
+  std::string names;
+  for (const Experiment& experiment : experiments()) {
+    if (experiment.name == name) return &experiment;
+    names += (names.empty() ? "" : ", ") + experiment.name;
+  }
+  return fail(ErrorKind::kInvalid, fmt::format("there is no experiment '{}'", name),
+              "one of: " + names);
+}
+
+Result<ExperimentResult> run_arms(const std::vector<ArmSpec>& specs, Context& context) {
+  ExperimentResult result;
+  for (int run = 0; run < context.runs && !context.interrupted; ++run) {
+    for (std::size_t i = 0; i < specs.size() && !context.interrupted; ++i) {
+      ArmSpec spec = specs[i];
+      spec.model.seed += static_cast<std::uint64_t>(run);
+      spec.route.seed += static_cast<std::uint64_t>(run);
+      if (context.arm_begins) context.arm_begins(spec.name);
+      Result<ArmResult> arm = run_arm(spec, context);
+      if (!arm) return fail(arm.error());
+      const ArmResult* none = result.find("none");
+      if (arm->hedging) arm->verdict = judge_arm(*arm, none);
+      if (context.arm_done) context.arm_done(*arm, none);
+      if (run == 0) {
+        result.arms.push_back(std::move(*arm));
+      } else {
+        merge(result.arms[i], std::move(*arm));
+      }
+    }
+  }
+  result.partial = context.interrupted;
+  const ArmResult* unhedged = result.find("none");
+  for (ArmResult& arm : result.arms) {
+    if (arm.hedging) arm.verdict = judge_arm(arm, unhedged);
+  }
+  return result;
+}
+
+report::Check check_above(std::string name, double value, double bound) {
+  return make_check(std::move(name), value > bound, value, "> " + format_number(bound));
+}
+
+report::Check check_below(std::string name, double value, double bound) {
+  return make_check(std::move(name), value < bound, value, "< " + format_number(bound));
+}
+
+report::Check check_between(std::string name, double value, double low, double high) {
+  return make_check(std::move(name), value >= low && value <= high, value,
+                    fmt::format("{} to {}", format_number(low), format_number(high)));
+}
+
+}  // namespace tailward::lab

@@ -1,0 +1,64 @@
+#include "lab/lock_workers.h"
+
+#include <sys/prctl.h>
+#include <time.h>
+
+namespace tailward::lab {
+namespace {
+
+// The one sleep of the lab: a critical section that the articles' handlers spend asleep.
+void sleep_for(Duration length) {
+  timespec left{static_cast<time_t>(length.count() / 1'000'000'000),
+                static_cast<long>(length.count() % 1'000'000'000)};
+  while (::nanosleep(&left, &left) != 0) {
+  }
+}
+
+}  // namespace
+
+LockWorkers::~LockWorkers() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    jobs_.clear();
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void LockWorkers::hold(sync::ProfiledMutex& mutex, Duration length, UniqueFunction<void()> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back({&mutex, length, std::move(done)});
+    if (jobs_.size() > idle_) {
+      if (threads_.size() < kThreadsMax) {
+        threads_.emplace_back([this] { work(); });
+      } else {
+        ++limit_hits_;
+      }
+    }
+  }
+  wake_.notify_one();
+}
+
+void LockWorkers::work() {
+  ::prctl(PR_SET_TIMERSLACK, 1UL);  // sleep for what was asked, not up to 50 µs more
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_;
+    wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+    --idle_;
+    if (stopping_) return;
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    {
+      const std::lock_guard held(*job.mutex);
+      sleep_for(job.length);
+    }
+    job.done();
+    lock.lock();
+  }
+}
+
+}  // namespace tailward::lab

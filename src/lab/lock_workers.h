@@ -1,0 +1,51 @@
+// Threads that take a lock, hold it for a while asleep, and report back: one a waiting request,
+// since a thread that waits for a mutex can do nothing else.
+//
+// Thread safety: hold() and the destructor from one thread; `done` runs on a worker.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/time.h"
+#include "base/unique_function.h"
+#include "sync/profiled_mutex.h"
+
+namespace tailward::lab {
+
+class LockWorkers {
+ public:
+  static constexpr std::size_t kThreadsMax = 1024;
+
+  LockWorkers() = default;
+  // Waits for the holds that are under way; those not begun are dropped.
+  ~LockWorkers();
+  LockWorkers(const LockWorkers&) = delete;
+  LockWorkers& operator=(const LockWorkers&) = delete;
+
+  void hold(sync::ProfiledMutex& mutex, Duration length, UniqueFunction<void()> done);
+  // Jobs that found all threads busy: their waiting is not the lock's.
+  [[nodiscard]] std::uint64_t limit_hits() const { return limit_hits_; }
+
+ private:
+  struct Job {
+    sync::ProfiledMutex* mutex;
+    Duration length;
+    UniqueFunction<void()> done;
+  };
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Job> jobs_;
+  std::size_t idle_ = 0;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+  std::uint64_t limit_hits_ = 0;
+};
+
+}  // namespace tailward::lab

@@ -1,0 +1,231 @@
+#include "lab/server.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <charconv>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <unordered_map>
+
+#include "client/client.h"
+#include "lab/lock_workers.h"
+#include "lab/process.h"
+#include "net/http_server.h"
+#include "net/loop.h"
+#include "net/socket_transport.h"
+#include "sync/pprof.h"
+#include "sync/sharded_mutex.h"
+
+namespace tailward::lab {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kShardsMax = 16;
+
+// The number behind `name=` in a target's query.
+std::optional<std::uint64_t> query_number(std::string_view target, std::string_view name) {
+  const std::size_t query = target.find('?');
+  if (query == std::string_view::npos) return std::nullopt;
+  std::string_view rest = target.substr(query + 1);
+  while (!rest.empty()) {
+    const std::string_view pair = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
+    if (pair.size() <= name.size() || pair.substr(0, name.size()) != name ||
+        pair[name.size()] != '=') {
+      continue;
+    }
+    std::uint64_t number = 0;
+    const char* end = pair.data() + pair.size();
+    const auto [at, error] = std::from_chars(pair.data() + name.size() + 1, end, number);
+    if (error == std::errc{} && at == end) return number;
+  }
+  return std::nullopt;
+}
+
+// Everything but main: belongs to the loop's thread, the lock workers excepted.
+class Server {
+ public:
+  Server(const ServerModel& model, net::Loop& loop, io::Transport& transport)
+      : model_(model),
+        work_law_(model.work_law()),
+        hold_law_(model.hold_law()),
+        loop_(loop),
+        rng_(model.seed),
+        locks_(profile_),
+        log_(model.access_log ? std::tmpfile() : nullptr),
+        http_(transport, loop.timers(), [this](net::CallRef call) { handle(std::move(call)); }) {}
+  ~Server() {
+    if (log_ != nullptr) std::fclose(log_);
+  }
+
+  Result<io::Endpoint> listen(std::uint16_t port) { return http_.listen({"127.0.0.1", port}); }
+
+ private:
+  struct Work {
+    net::CallRef call;
+    std::string target;
+    int attempt = 0;
+    Duration length{};
+    io::Timer timer;
+  };
+
+  void handle(net::CallRef call) {
+    const std::string& target = call->request().target;
+    if (target.rfind("/work", 0) == 0) {
+      begin(std::move(call));
+    } else if (target == "/lab/stats") {
+      call->respond(200, "application/json", to_json_text(stats()));
+    } else if (target == "/lab/pprof") {
+      const Result<std::string> bytes = sync::pprof_bytes(profile_.snapshot());
+      bytes ? call->respond(200, "application/octet-stream", *bytes)
+            : call->respond(500, "text/plain", bytes.error().message + "\n");
+    } else {
+      call->respond(404, "text/plain", "this server knows /work?key=N\n");
+    }
+  }
+
+  void begin(net::CallRef call) {
+    const std::uint64_t id = next_id_++;
+    Work& work = works_[id];
+    ++stats_.requests;
+    work.target = call->request().target;
+    work.attempt = client::attempt_number(call->request().fields);
+    if (work.attempt > 0) ++stats_.hedges;
+    const std::optional<std::uint64_t> draw = query_number(work.target, "draw");
+    Rng keyed = Rng::stream(model_.seed, draw.value_or(0));
+    Rng& rng = draw ? keyed : rng_;
+    const bool locks =
+        model_.shards > 0 && (model_.lock_share >= 1 || rng.chance(model_.lock_share));
+    const Duration hold = locks ? hold_law_.draw(rng) : Duration{};
+    work.length = work_law_.draw(rng);
+    call->on_cancel([this, id] { cancelled(id); });
+    work.call = std::move(call);
+    if (!locks) {
+      do_work(id);
+      return;
+    }
+    const auto shards = static_cast<std::uint64_t>(model_.shards);
+    const std::uint64_t key = query_number(work.target, "key").value_or(0);
+    workers_.hold(locks_.shard(key % shards), hold,
+                  [this, id] { loop_.post([this, id] { do_work(id); }); });
+  }
+
+  void do_work(std::uint64_t id) {
+    const auto found = works_.find(id);
+    if (found == works_.end()) return;  // its client went away while it had the lock
+    found->second.timer =
+        loop_.timers().at(loop_.precise_now() + found->second.length, [this, id] { answer(id); });
+  }
+
+  void answer(std::uint64_t id) {
+    const auto found = works_.find(id);
+    Work work = std::move(found->second);
+    works_.erase(found);
+    ++stats_.answered;
+    log_line(work, 200);
+    work.call->respond(200, "text/plain", "ok\n");
+  }
+
+  void cancelled(std::uint64_t id) {
+    const auto found = works_.find(id);
+    if (found == works_.end()) return;
+    ++stats_.cancelled;
+    log_line(found->second, 499);
+    works_.erase(found);
+  }
+
+  void log_line(const Work& work, int status) {
+    if (log_ == nullptr) return;
+    const std::string line =
+        fmt::format("127.0.0.1 \"GET {} HTTP/1.1\" {} 3 {:.3f} attempt={}\n", work.target, status,
+                    to_seconds(loop_.now() - work.call->arrived_at()), work.attempt);
+    std::fwrite(line.data(), 1, line.size(), log_);
+    ++stats_.log_lines;
+    stats_.log_bytes += line.size();
+  }
+
+  ServerStats stats() const {
+    ServerStats stats = stats_;
+    stats.in_flight = works_.size();
+    stats.lock_wait = profile_.totals().wait;
+    stats.lock_contentions = profile_.totals().contentions;
+    stats.connections = http_.counters().connections;
+    stats.connections_ever = http_.counters().accepted;
+    return stats;
+  }
+
+  ServerModel model_;
+  sim::Law work_law_;
+  sim::Law hold_law_;
+  net::Loop& loop_;
+  Rng rng_;
+  sync::ContentionProfile profile_;
+  sync::ShardedMutex<kShardsMax> locks_;
+  std::FILE* log_;
+  ServerStats stats_;
+  std::unordered_map<std::uint64_t, Work> works_;
+  std::uint64_t next_id_ = 1;
+  LockWorkers workers_;
+  net::HttpServer http_;
+};
+
+}  // namespace
+
+std::string to_json_text(const ServerStats& stats) {
+  return Json{{"requests", stats.requests},
+              {"answered", stats.answered},
+              {"cancelled", stats.cancelled},
+              {"in_flight", stats.in_flight},
+              {"hedges", stats.hedges},
+              {"lock_wait_ns", stats.lock_wait.count()},
+              {"lock_contentions", stats.lock_contentions},
+              {"connections", stats.connections},
+              {"connections_ever", stats.connections_ever},
+              {"log_lines", stats.log_lines},
+              {"log_bytes", stats.log_bytes}}
+      .dump();
+}
+
+Result<ServerStats> parse_stats(std::string_view json_text) {
+  try {
+    const Json json = Json::parse(json_text);
+    ServerStats stats;
+    stats.requests = json.at("requests");
+    stats.answered = json.at("answered");
+    stats.cancelled = json.at("cancelled");
+    stats.in_flight = json.at("in_flight");
+    stats.hedges = json.at("hedges");
+    stats.lock_wait = Duration{json.at("lock_wait_ns").get<std::int64_t>()};
+    stats.lock_contentions = json.at("lock_contentions");
+    stats.connections = json.at("connections");
+    stats.connections_ever = json.at("connections_ever");
+    stats.log_lines = json.at("log_lines");
+    stats.log_bytes = json.at("log_bytes");
+    return stats;
+  } catch (const Json::exception& error) {
+    return fail(ErrorKind::kInternal,
+                fmt::format("the server's figures cannot be read: {}", error.what()));
+  }
+}
+
+int run_server(const ServerModel& model, std::uint16_t port) {
+  net::Loop loop;
+  net::SocketTransport transport(loop);
+  Server server(model, loop, transport);
+  const Result<io::Endpoint> at = server.listen(port);
+  if (!at) {
+    std::fprintf(stderr, "tailward: %s\n", at.error().message.c_str());
+    return 2;
+  }
+  std::printf("port %u\n", static_cast<unsigned>(at->port));
+  std::fflush(stdout);
+  const ParentWatch parent([&loop] { loop.stop(); });
+  const auto signals = loop.on_signals({SIGINT, SIGTERM}, [&loop](int) { loop.stop(); });
+  loop.run();
+  return 0;
+}
+
+}  // namespace tailward::lab
