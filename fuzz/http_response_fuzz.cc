@@ -35,8 +35,10 @@ void check(std::string_view bytes, const Methods& methods, bool eof) {
   const auto whole = run_responses(bytes, {}, methods, eof, limits);
   TAILWARD_CHECK(run_responses(bytes, tailward::fuzz::some_cuts(bytes), methods, eof, limits) ==
                  whole);
-  TAILWARD_CHECK(run_responses(bytes, http::testing::every_byte(bytes), methods, eof, limits) ==
-                 whole);
+  if (bytes.size() <= 512) {
+    TAILWARD_CHECK(run_responses(bytes, http::testing::every_byte(bytes), methods, eof, limits) ==
+                   whole);
+  }
   for (std::size_t i = 0; i < whole.heads.size(); ++i) {
     const std::string_view method = i < methods.size() ? methods[i] : "GET";
     check_written_again(whole.heads[i], {method});

@@ -141,6 +141,8 @@ class TidyTest(unittest.TestCase):
 
     def test_a_long_file_is_found(self):
         self.breaks("long-file", 1, src__io__a_cc="int a;\n" * 601)
+        self.breaks("long-file", 1, src__io__a_test_cc="int a;\n" * 1001, src__io__CMakeLists_txt=COMPONENT)
+        self.clean(src__io__a_test_cc="int a;\n" * 601, src__io__CMakeLists_txt=COMPONENT)
 
     def test_the_ratchet_asks_to_be_lowered(self):
         with tree(src__io__a_cc="int a;\n") as read:

@@ -1,5 +1,5 @@
-// Draws the charts of a report from the JSON in the page. Without it the page still reads: every chart
-// has its figures as a table, which this script folds away.
+// Draws the charts of a report from the JSON in the page. Without it the page still reads: every
+// chart has its figures as a table, which this script folds away.
 (() => {
   "use strict";
 
@@ -22,7 +22,8 @@
     return value.toLocaleString("en", {
       minimumFractionDigits: decimals, maximumFractionDigits: decimals });
   };
-  const tick = (value) => (value == null ? "" : value.toLocaleString("en", { maximumFractionDigits: 6 }));
+  const tick = (value) =>
+    value == null ? "" : value.toLocaleString("en", { maximumFractionDigits: 6 });
 
   // Percentile ↔ place on the tail scale.
   const tailX = (quantile) => -Math.log10(1 - quantile);
@@ -34,8 +35,8 @@
     [tailX(0.95), "P95"], [2, "P99"], [3, "P99.9"], [4, "P99.99"], [5, "P99.999"]];
   const kBetween = new Set(["P0", "P75", "P95"]);  // the first to go when there is little room
 
-  // uPlot wants one x for all series. The series get a value at every x within their own range, on the
-  // straight line that is drawn anyway; dots are left where they are.
+  // uPlot wants one x for all series. The series get a value at every x within their own range, on
+  // the straight line that is drawn anyway; dots are left where they are.
   const align = (series) => {
     const xs = [...new Set(series.flatMap((s) => s.xs))].sort((a, b) => a - b);
     const columns = series.map((s) => {
@@ -69,6 +70,8 @@
       options.paths = () => null;
       options.points = { show: true, size: 8, width: 2, stroke: colour, fill: css("--page") };
     }
+    // A lone point makes no line.
+    if (series.xs.length === 1) options.points = { show: true, size: 6 };
     return options;
   };
 
@@ -95,7 +98,10 @@
   const base = (width, height) => ({
     width,
     height,
-    legend: { live: true, markers: { width: 0, fill: (u, index) => u.series[index].stroke(u, index) } },
+    legend: {
+      live: true,
+      markers: { width: 0, fill: (u, index) => u.series[index].stroke(u, index) },
+    },
     cursor: { points: { size: 7 }, drag: { x: false, y: false } },
   });
 
@@ -103,11 +109,15 @@
     const series = chart.series.map((s) => ({ ...s, xs: s.q.map(tailX), ys: s.ms }));
     const data = align(series);
     const ys = series.flatMap((s) => s.ys).filter((y) => y != null && (!log || y > 0));
+    if (ys.length === 0) ys.push(1);
     const xMost = Math.max(1.05, ...data[0]);
     const most = Math.max(...ys, log ? 1e-3 : 0);
     const yRange = log ? [10 ** Math.floor(Math.log10(Math.min(...ys))), most * 1.3]
                        : [0, most * 1.06 || 1];
-    if (log) for (const column of data.slice(1)) column.forEach((y, i) => { if (!(y > 0)) column[i] = null; });
+    // A logarithmic scale has no place for 0.
+    if (log) {
+      data.splice(1, Infinity, ...data.slice(1).map((c) => c.map((y) => (y > 0 ? y : null))));
+    }
     const wide = width / xMost > 190;
     const ticks = kTailTicks.filter(([x, name]) => x <= xMost && (wide || !kBetween.has(name)));
     const names = new Map(ticks);
@@ -118,8 +128,12 @@
         y: { distr: log ? 3 : 1, range: yRange },
       },
       axes: [
-        axis("x", { size: kXAxis, splits: ticks.map(([x]) => x), values: (_, xs) => xs.map((x) => names.get(x)),
-          filter: (_, xs) => xs }),
+        axis("x", {
+          size: kXAxis,
+          splits: ticks.map(([x]) => x),
+          values: (_, xs) => xs.map((x) => names.get(x)),
+          filter: (_, xs) => xs,
+        }),
         axis("y", { size: axisSize, label: width < kNarrow ? undefined : "ms",
           values: (_, ticks) => ticks.map(tick) }),
       ],
@@ -185,7 +199,8 @@
     const here = chart.series.map((s, index) => ({ ...s, index })).filter((s) => s.side === side);
     if (here.length === 0) return null;
     const [first] = here;
-    const name = here.length === 1 ? `${first.name}, ${first.unit}` : first.unit;
+    const name = here.length === 1 ? `${first.name}, ${first.unit}`
+                                   : [...new Set(here.map((s) => s.unit))].join(", ");
     return axis(side, {
       side: side === "left" ? 3 : 1,
       size: axisSize,
@@ -200,6 +215,7 @@
     const series = chart.series.map((s) => ({ ...s, xs: s.s, ys: s.v }));
     const data = align(series);
     const xs = [...data[0], ...chart.events.map(([seconds]) => seconds)];
+    const [first, last] = [Math.min(...xs), Math.max(...xs)];
     const range = (side) => (_, least, most) => {
       const levels = chart.levels.filter((l) => l.side === side).map((l) => l.value);
       const top = Math.max(most ?? 0, 0, ...levels);
@@ -209,12 +225,15 @@
     return new uPlot({
       ...base(width, kHeight),
       scales: {
-        x: { time: false, range: xs.length ? [Math.min(...xs), Math.max(...xs)] : [0, 1] },
+        x: { time: false, range: first < last ? [first, last] : [first - 1, first + 1] },
         left: { range: range("left") },
         right: { range: range("right") },
       },
       axes: [
-        axis("x", { size: kXAxis, values: (_, ticks) => ticks.map((t) => (t == null ? "" : `${tick(t)} s`)) }),
+        axis("x", {
+          size: kXAxis,
+          values: (_, ticks) => ticks.map((t) => (t == null ? "" : `${tick(t)} s`)),
+        }),
         sideAxis(chart, "left", width),
         sideAxis(chart, "right", width),
       ].filter(Boolean),
@@ -224,9 +243,12 @@
     }, data, place);
   };
 
-  const figures = [...document.querySelectorAll("figure[data-chart]")].map((figure) => {
+  const has = (chart) => chart.series.some((s) => (s.ms || s.v).some((value) => value != null));
+
+  const figures = [...document.querySelectorAll("figure[data-chart]")].flatMap((figure) => {
     const chart = charts[Number(figure.dataset.chart)];
     const place = figure.querySelector(".plot");
+    if (!has(chart)) return [];
     const state = { plot: null, width: 0, log: chart.log_y };
     state.draw = (width) => {
       if (state.plot) state.plot.destroy();
@@ -254,7 +276,7 @@
     fit();
     // In the next frame: drawing inside the observer would resize what it observes.
     new ResizeObserver(() => requestAnimationFrame(fit)).observe(place);
-    return state;
+    return [state];
   });
 
   const redraw = (width) => figures.forEach((f) => f.width > 0 && f.draw(width || f.width));

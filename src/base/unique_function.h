@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -68,9 +69,19 @@ class UniqueFunction<R(Args...)> {
     void (*destroy)(void*);
   };
 
+  // What std::invoke_r (C++23) does: takes members too, and drops a result that nobody asked for.
+  template <class Stored>
+  static R invoke(Stored& f, Args&&... args) {
+    if constexpr (std::is_void_v<R>) {
+      static_cast<void>(std::invoke(f, std::forward<Args>(args)...));
+    } else {
+      return std::invoke(f, std::forward<Args>(args)...);
+    }
+  }
+
   template <class Stored>
   static constexpr Ops kInline{[](void* at, Args&&... args) -> R {
-                                 return (*static_cast<Stored*>(at))(std::forward<Args>(args)...);
+                                 return invoke(*static_cast<Stored*>(at), std::forward<Args>(args)...);
                                },
                                [](void* from, void* to) {
                                  ::new (to) Stored(std::move(*static_cast<Stored*>(from)));
@@ -81,7 +92,7 @@ class UniqueFunction<R(Args...)> {
   template <class Stored>
   static constexpr Ops kHeap{
       [](void* at, Args&&... args) -> R {
-        return (**static_cast<Stored**>(at))(std::forward<Args>(args)...);
+        return invoke(**static_cast<Stored**>(at), std::forward<Args>(args)...);
       },
       [](void* from, void* to) { ::new (to) Stored*(*static_cast<Stored**>(from)); },
       [](void* at) { delete *static_cast<Stored**>(at); }};

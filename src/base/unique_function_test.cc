@@ -50,6 +50,18 @@ TEST(UniqueFunctionTest, TakesFunctionPointersToo) {
   EXPECT_EQ(absolute(-3), 3);
 }
 
+TEST(UniqueFunctionTest, TakesMembersToo) {
+  UniqueFunction<std::size_t(const std::vector<int>&)> size = &std::vector<int>::size;
+  EXPECT_EQ(size({1, 2, 3}), 3U);
+}
+
+TEST(UniqueFunctionTest, DropsAResultThatNobodyAskedFor) {
+  int calls = 0;
+  UniqueFunction<void()> function = [&calls] { return ++calls; };
+  function();
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(UniqueFunctionTest, KeepsItsStateBetweenCalls) {
   Function counter = [n = 0](int by) mutable { return n += by; };
   counter(2);

@@ -101,13 +101,15 @@ Result<double> parse_share(std::string_view text) {
 std::string format_duration(Duration duration) {
   const double ns = static_cast<double>(duration.count());
   const auto three = [](double value, std::string_view unit) {
-    const int decimals = value < 10 ? 2 : value < 100 ? 1 : 0;
+    // The limits are where rounding would add a fourth digit.
+    const double magnitude = std::abs(value);
+    const int decimals = magnitude < 9.995 ? 2 : magnitude < 99.95 ? 1 : 0;
     return fmt::format("{:.{}f} {}", value, decimals, unit);
   };
   const double size = std::abs(ns);
   if (size < 1e3) return fmt::format("{} ns", duration.count());
-  if (size < 1e6) return three(ns / 1e3, "µs");
-  if (size < 1e9) return three(ns / 1e6, "ms");
+  if (size < 999.5e3) return three(ns / 1e3, "µs");
+  if (size < 999.5e6) return three(ns / 1e6, "ms");
   return three(ns / 1e9, "s");
 }
 

@@ -104,6 +104,15 @@ TEST(UnitsTest, FormatsDurationsToThreeDigitsInTheUnitThatReadsBest) {
   EXPECT_EQ(format_duration(milliseconds(-2)), "-2.00 ms");
 }
 
+TEST(UnitsTest, RoundsIntoTheNextUnitAndNeverToFourDigits) {
+  EXPECT_EQ(format_duration(nanoseconds(9'996)), "10.0 µs");
+  EXPECT_EQ(format_duration(nanoseconds(99'960)), "100 µs");
+  EXPECT_EQ(format_duration(nanoseconds(999'499)), "999 µs");
+  EXPECT_EQ(format_duration(nanoseconds(999'600)), "1.00 ms");
+  EXPECT_EQ(format_duration(nanoseconds(999'999'999)), "1.00 s");
+  EXPECT_EQ(format_duration(microseconds(-12'300)), "-12.3 ms");
+}
+
 TEST(UnitsTest, WhatIsFormattedParsesBackWithinItsDigits) {
   for (double ns = 1; ns < 1e12; ns *= 1.37) {
     const Duration duration{static_cast<std::int64_t>(ns)};

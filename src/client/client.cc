@@ -112,12 +112,8 @@ void Call::begin(http::Request&& head, bool replayable, const CallOptions& optio
   info.deadline = options.deadline;
   may_hedge_ = client_.route_.config().policy.kind != hedge::Policy::Kind::kOff && idempotent_ &&
                replayable && !info.is_hedge && client_.hosts() > 1;
-  const hedge::Actions actions = race_.start(info, client_.timers_.precise_now());
-  if (!race_.finished()) return perform(actions);
-  // Nothing is told inside a call.
-  timer_ = client_.timers_.after(Duration{0}, [this] {
-    handler_.on_error({ErrorKind::kInvalid, "there are no hosts to send it to", {}});
-  });
+  // There is a host, so that nothing is told inside this call.
+  perform(race_.start(info, client_.timers_.precise_now()));
 }
 
 void Call::perform(const hedge::Actions& actions) {

@@ -36,8 +36,9 @@ struct ClientOptions {
 
 class Client {
  public:
-  // REQUIRES: transport and timers outlive the client, and the client its calls. `hosts` may name
-  // one endpoint several times: each is a host of its own with its own connections.
+  // REQUIRES: transport and timers outlive the client, and the client its calls. `hosts` is
+  // not empty and may name one endpoint several times: each is a host of its own with its own
+  // connections.
   Client(io::Transport& transport, io::Timers& timers, hedge::RouteConfig config,
          const std::vector<io::Endpoint>& hosts, ClientOptions options = {});
   Client(const Client&) = delete;

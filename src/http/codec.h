@@ -70,9 +70,10 @@ class RequestParser {
   std::unique_ptr<Impl> impl_;
 };
 
-// Interim (1xx, not 101) responses are consumed and not told, 16 at most. REQUIRES:
-// expect_answer_to() was called for every response when the request's method was HEAD, since such a
-// response has no body. Errors: kInvalid; kUnsupported for 101, for an accepted CONNECT and for a
+// Interim (1xx, not 101) responses are consumed and not told, 16 at most.
+// REQUIRES: expect_answer_to() was called for every response when the request's method was HEAD,
+// since such a response has no body.
+// Errors: kInvalid; kUnsupported for 101, for an accepted CONNECT and for a
 // transfer coding but "chunked".
 class ResponseParser {
  public:
@@ -103,10 +104,10 @@ class ResponseParser {
 // is not kUntilClose; kChunked only with minor_version 1.
 void append_head(std::string& out, const Request& request);
 void append_head(std::string& out, const Response& response);
-// Chunk framing for kChunked. A piece must not be empty (that would end the body).
-void append_chunk_head(std::string& out,
-                       std::size_t piece_size);  // "1f\r\n"; the piece and "\r\n" follow
-void append_last_chunk(std::string& out);        // "0\r\n\r\n"
+// Chunk framing for kChunked: "1f\r\n", which the piece and "\r\n" follow, and "0\r\n\r\n" at the
+// end. A piece must not be empty (that would end the body).
+void append_chunk_head(std::string& out, std::size_t piece_size);
+void append_last_chunk(std::string& out);
 
 // Removes the hop-by-hop fields (RFC 9110 §7.6.1), those that Connection names included. Host and
 // Content-Length stay even when Connection names them, which only an attacker does.

@@ -79,6 +79,7 @@ void Fields::reserve(std::size_t bytes, std::size_t fields) {
 }
 
 Fields::Span Fields::moved(Span span, std::size_t at) {
+  if (span.at == at) return span;
   std::memmove(text_.data() + at, text_.data() + span.at, span.name_size + span.value_size);
   span.at = static_cast<std::uint32_t>(at);
   return span;

@@ -37,15 +37,12 @@ bool is_framing_look_alike(std::string_view name) {
 
 // origin-form, absolute-form, asterisk-form or authority-form, each where it may be. RFC 9112 §3.2.
 bool is_target_of(std::string_view method, std::string_view target) {
-  const auto ok = [](char c) { return is_visible(c) && c != '#'; };
-  if (!std::all_of(target.begin(), target.end(), ok)) return false;
-  if (method == "CONNECT") return is_host_value(target);
+  if (!all_are(kTargetChar, target)) return false;
+  if (method == "CONNECT") return all_are(kHostChar, target);
   if (target.front() == '/') return true;
   if (target == "*") return method == "OPTIONS";
   const std::size_t colon = target.find("://");
-  return colon != 0 && colon != std::string_view::npos &&
-         std::all_of(target.begin(), target.begin() + static_cast<std::ptrdiff_t>(colon),
-                     is_token_char);
+  return colon != std::string_view::npos && is_token(target.substr(0, colon));
 }
 
 void clear_head(Request& head) {
@@ -152,7 +149,7 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
 
   void take_host(std::string_view value, beast::error_code& ec) {
     if (has_host_) return refuse(ec, 400, "Host is repeated");
-    if (!is_host_value(value)) return refuse(ec, 400, "Host is malformed");
+    if (!all_are(kHostChar, value)) return refuse(ec, 400, "Host is malformed");
     has_host_ = true;
   }
 

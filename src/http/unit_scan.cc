@@ -97,7 +97,7 @@ UnitScan::Verdict UnitScan::begin_unit(std::string_view bytes) {
   if (bytes.empty()) return Verdict::kMore;
   switch (unit_) {
     case Unit::kRequestHead:
-      if (!is_token_char(bytes[0]) && bytes[0] != '\r')
+      if (!is_a(kTokenChar, bytes[0]) && bytes[0] != '\r')
         return refuse(400, "the method is not a token");
       break;
     case Unit::kResponseHead:

@@ -50,8 +50,8 @@ struct ConnectionFaults {
   bool refuse = false;      // the connect fails, after its delay
   bool unanswered = false;  // the connect neither succeeds nor fails
   Duration connect_delay{0};
-  PathFaults to_server;
-  PathFaults to_client;
+  PathFaults to_server = {};
+  PathFaults to_client = {};
 };
 
 // Decides what goes wrong. Asked once for every connect, in their order; `number` counts them from

@@ -65,17 +65,17 @@ struct TimelinePoint {
 
 // The published figures of an arm; what an article does not give is empty.
 struct Published {
-  std::optional<double> p50_ms;
-  std::optional<double> p90_ms;
-  std::optional<double> p95_ms;
-  std::optional<double> p99_ms;
-  std::optional<double> p999_ms;
-  std::optional<std::uint64_t> server_requests;
-  std::optional<std::uint64_t> hedges;
-  std::optional<double> lock_wait_ms;
-  std::optional<double> extra_load;
-  std::optional<double> memory_mb;
-  std::optional<double> slow_share;
+  std::optional<double> p50_ms = {};
+  std::optional<double> p90_ms = {};
+  std::optional<double> p95_ms = {};
+  std::optional<double> p99_ms = {};
+  std::optional<double> p999_ms = {};
+  std::optional<std::uint64_t> server_requests = {};
+  std::optional<std::uint64_t> hedges = {};
+  std::optional<double> lock_wait_ms = {};
+  std::optional<double> extra_load = {};
+  std::optional<double> memory_mb = {};
+  std::optional<double> slow_share = {};
 };
 
 // A request of n calls is slow when one of them is: 1 − 0.99^n.

@@ -29,7 +29,7 @@ struct PoolOptions {
   Duration idle_timeout = std::chrono::seconds(30);
   Duration connect_timeout = std::chrono::seconds(2);
   std::size_t read_buffer_bytes = 16 * 1024;  // one for each open connection
-  http::Limits response_limits;
+  http::Limits response_limits = {};
 };
 
 struct PoolCounters {

@@ -44,7 +44,7 @@ class ServerConnection;
 
 struct ServerOptions {
   std::size_t max_connections = 10'000;
-  http::Limits limits{.head_bytes = 64 * 1024, .fields = 256, .body_bytes = UINT64_MAX};
+  http::Limits limits = {};
   std::size_t read_buffer_bytes = 16 * 1024;  // one for each connection
   std::size_t early_bytes = 64 * 1024;        // unread input kept for each connection
   std::size_t buffered_bytes =
@@ -52,6 +52,7 @@ struct ServerOptions {
   Duration header_timeout = std::chrono::seconds(10);  // from a head's first byte to its last
   Duration body_timeout =
       std::chrono::seconds(30);  // between two pieces of a body that is waited for
+  Duration write_timeout = std::chrono::seconds(60);  // for a client to take 256 KiB of an answer
   Duration idle_timeout =
       std::chrono::seconds(75);  // between requests; must exceed the clients' own
   Duration linger = std::chrono::seconds(
@@ -68,7 +69,7 @@ struct ServerCounters {
   std::uint64_t aborted = 0;    // calls that the handler broke off, or dropped without an answer
   std::uint64_t malformed = 0;  // input answered with an error
   std::uint64_t truncated = 0;  // connections that ended within a head
-  std::uint64_t timed_out = 0;  // heads and bodies that took too long
+  std::uint64_t timed_out = 0;  // heads, bodies and readers that took too long
   std::uint64_t idle_closed = 0;
   std::uint64_t early_limit_hits = 0;
   std::uint64_t buffered_limit_hits = 0;
@@ -109,7 +110,8 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   using BodyCallback = UniqueFunction<void(Result<std::string>)>;
   void read_body(std::size_t limit, BodyCallback done);
   // The body piece by piece. `handler` must live until on_request_end(), on_cancel() or
-  // stop_body().
+  // stop_body(). Where the answer begins before the body has ended, call this before
+  // respond_head(): an answer to a request whose body nobody reads is the connection's last.
   void stream_body(BodyHandler& handler);
   void stop_body();
   // Holds up the client through TCP's window. Pieces of the bytes already read are kept, not told.

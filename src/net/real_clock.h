@@ -11,8 +11,8 @@ namespace tailward::net {
 // CLOCK_MONOTONIC. Thread-safe.
 [[nodiscard]] TimePoint real_now();
 
-// The date and time as people write it down, in UTC: "2026-11-30T14:21:19Z". For the heads of reports;
-// nothing is measured with it. Thread-safe.
+// The date and time as people write it down, in UTC: "2026-11-30T14:21:19Z". For the heads of
+// reports; nothing is measured with it. Thread-safe.
 [[nodiscard]] std::string wall_time_iso8601();
 
 // A timer queue whose driver keeps it on the machine's clock (net/loop.h).

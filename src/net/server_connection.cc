@@ -218,7 +218,7 @@ void ServerConnection::answered() {
   answer_ = Answer::kNone;
   ++server_.counters_.answered;
   --server_.counters_.in_flight;
-  if (!keep_alive_ || server_.draining_) {
+  if (!keep_alive_ || server_.draining_ || !parser_.done()) {
     const bool read_to_the_end = parser_.done() && input().empty();
     if (read_to_the_end) return close(false);
     return start_linger();
@@ -321,8 +321,9 @@ void ServerConnection::answer_begins(http::Response& head, const http::Request& 
     if (head.status != 204) head.announced = head.body;
     head.body = BodyKind::kNone;
   }
-  // A body that was not read to its end cannot be skipped safely: this is the last answer.
-  if (!parser_.done() || server_.draining_ || !head.keep_alive ||
+  // A body that nobody reads to its end cannot be skipped safely: this is the last answer.
+  const bool body_in_hand = parser_.done() || (call_ != nullptr && call_->body_handler_ != nullptr);
+  if (!body_in_hand || server_.draining_ || !head.keep_alive ||
       head.body == BodyKind::kUntilClose) {
     keep_alive_ = false;
   }
@@ -387,8 +388,22 @@ void ServerConnection::flush() {
   }
   out_.swap(pending_);
   out_done_.swap(pending_done_);
+  out_at_ = 0;
+  write_slice();
+  update_deadline();
+}
+
+// Large answers go in slices, so that one can tell a slow reader from one that has stopped.
+void ServerConnection::write_slice() {
+  const std::size_t head_at = std::min(out_at_, out_.size());
+  std::span<const char> first = std::span<const char>(out_).subspan(head_at);
+  std::span<const char> second = std::span<const char>(out_body_).subspan(out_at_ - head_at);
+  first = first.first(std::min(first.size(), kWriteSlice));
+  second = second.first(std::min(second.size(), kWriteSlice - first.size()));
+  out_at_ += first.size() + second.size();
   writing_ = true;
-  stream_->write(out_, out_body_, [this](Result<void> result) { written(result); });
+  write_began_at_ = server_.timers_.now();
+  stream_->write(first, second, [this](Result<void> result) { written(result); });
 }
 
 void ServerConnection::written(const Result<void>& result) {
@@ -397,6 +412,10 @@ void ServerConnection::written(const Result<void>& result) {
   if (!result) {
     if (call_ != nullptr || answer_ != Answer::kNone) ++server_.counters_.cancelled;
     return close(true);
+  }
+  if (out_at_ < out_.size() + out_body_.size()) {
+    write_slice();
+    return update_deadline();
   }
   out_.clear();
   out_body_.clear();
@@ -416,11 +435,14 @@ void ServerConnection::written(const Result<void>& result) {
 void ServerConnection::update_deadline() {
   if (lingering_) return;
   const ServerOptions& options = server_.options_;
-  if (answer_ != Answer::kNone) return set_deadline(kNever);
+  TimePoint at = kNever;
   if (call_ != nullptr) {
-    return set_deadline(may_parse() ? progress_at_ + options.body_timeout : kNever);
+    if (may_parse()) at = progress_at_ + options.body_timeout;
+  } else if (answer_ == Answer::kNone) {
+    at = progress_at_ + (parser_.idle() ? options.idle_timeout : options.header_timeout);
   }
-  set_deadline(progress_at_ + (parser_.idle() ? options.idle_timeout : options.header_timeout));
+  if (writing_) at = std::min(at, write_began_at_ + options.write_timeout);
+  set_deadline(at);
 }
 
 void ServerConnection::set_deadline(TimePoint at) {
@@ -434,6 +456,10 @@ void ServerConnection::deadline_passed() {
   if (deadline_ > server_.timers_.now()) return set_deadline(deadline_);
   const std::shared_ptr<ServerConnection> self = shared_from_this();
   if (lingering_) return close(false);
+  if (writing_ && write_began_at_ + server_.options_.write_timeout <= server_.timers_.now()) {
+    ++server_.counters_.timed_out;
+    return close(true);
+  }
   if (call_ == nullptr && parser_.idle()) {
     ++server_.counters_.idle_closed;
     return close(false);

@@ -53,6 +53,8 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection>,
  private:
   friend class HttpServer;
 
+  static constexpr std::size_t kWriteSlice = 256 * 1024;
+
   enum class Answer { kNone, kUnderWay, kComplete };
 
   void on_head(http::Request&& head) override;
@@ -90,6 +92,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection>,
 
   void flush();
   void flush_soon();
+  void write_slice();
   void written(const Result<void>& result);
   void answered();
   void start_linger();
@@ -118,8 +121,10 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection>,
   bool lingering_ = false;
   bool advancing_ = false;
 
-  std::string out_;  // given to the stream
+  std::string out_;  // being written
   std::string out_body_;
+  std::size_t out_at_ = 0;  // how much of both has been given to the stream
+  TimePoint write_began_at_{};
   std::vector<WriteCallback> out_done_;
   std::string pending_;  // to follow
   std::vector<WriteCallback> pending_done_;

@@ -140,7 +140,7 @@ enum class Side { kLeft, kRight };
 
 struct TimeSeries {
   std::string name;
-  std::string unit;                    // "%", "ms/s"; the first series of each side names its axis
+  std::string unit;                    // "%", "ms/s"; those of one side should share it
   std::vector<TimePointValue> points;  // by rising time
   Side side = Side::kLeft;
   Line line = Line::kSolid;

@@ -16,6 +16,7 @@ A file holds cases, each a few lines of KEYWORD VALUE; lines that start with # a
     EXPECT_EXIT  the exit status; 0 when it is not said
     REQUIRES     `root`, or the name of a program: without it the case is skipped. May be repeated
     TIMEOUT      in seconds; 30 when it is not said
+    ALONE        no other test runs at the same time (for CTest): for what measures
 
 Exits 0 when all cases passed, 1 when one failed, 77 when all were skipped, 2 when a file is not understood.
 """
@@ -60,6 +61,8 @@ def parse(path):
         if keyword == "NAME":
             if any(case.name == value for case in cases):
                 raise ValueError(f"{path}:{number}: a second case of this name")
+            if not value or re.search(r"[;\[\]\\$\"]", value):
+                raise ValueError(f"{path}:{number}: a NAME is a plain sentence; CMake reads it too")
             cases.append(Case(value))
         elif not cases:
             raise ValueError(f"{path}:{number}: a case starts with NAME")
@@ -67,7 +70,7 @@ def parse(path):
             getattr(cases[-1], LISTS[keyword]).append(value)
         elif keyword in NUMBERS:
             setattr(cases[-1], NUMBERS[keyword], int(value))
-        else:
+        elif keyword != "ALONE":
             raise ValueError(f"{path}:{number}: unknown keyword {keyword}")
     for case in cases:
         if not case.run:

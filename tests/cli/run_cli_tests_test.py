@@ -94,7 +94,8 @@ class RunnerTest(unittest.TestCase):
         self.assertEqual(self.run_text("NAME a\nRUN tailward\nNAME b\nRUN false\n", "--only", "a"), 0)
 
     def test_a_file_with_a_mistake_is_refused(self):
-        for text in ("RUN x\n", "NAME a\nEXPCT x\n", "NAME a\nEXPECT x\n", "NAME a\nRUN x\nNAME a\nRUN x\n", ""):
+        for text in ("RUN x\n", "NAME a\nEXPCT x\n", "NAME a\nEXPECT x\n", "NAME a\nRUN x\nNAME a\nRUN x\n",
+                     "NAME a;b\nRUN x\n", "NAME\nRUN x\n", ""):
             self.assertEqual(self.run_text(text), 2, text)
         self.assertEqual(self.run_text("NAME a\nRUN true\n", "--only", "b"), 2)
 

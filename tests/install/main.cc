@@ -1,6 +1,9 @@
-// Uses the installed library as a stranger would: a race of two attempts, on timers moved by hand.
+// Uses the installed library as a stranger would: a race of two attempts, on timers moved by hand,
+// and a profiled lock.
+#include <tailward/mutex.h>
 #include <chrono>
 #include <cstdio>
+#include <mutex>
 
 #include "hedge/race.h"
 #include "hedge/route.h"
@@ -24,6 +27,10 @@ int main() {
   for (const Action& action : race.on_timer(timers.now())) {
     if (action.kind == Action::Kind::kStart) started = action.attempt;
   }
+
+  tailward::ContentionProfile profile;
+  tailward::ProfiledMutex mutex(profile);
+  const std::lock_guard lock(mutex);
   std::printf("after 10 ms, attempt %d was started\n", started);
   return started == 1 ? 0 : 1;
 }
