@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/heap_count/heap_count.h"
 #include "console.h"
-#include "heap_count.h"
 #include "lab/demo.h"
 #include "lab/experiment.h"
 #include "lab/server.h"

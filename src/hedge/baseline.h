@@ -5,7 +5,9 @@
 // was learned while healthy. Its share of first attempts that last longer is the trigger rate at
 // the baseline.
 //
-// Learned once from the first `samples_min` first attempts, then moved towards what is measured,
+// Learned from the first `samples_min` first attempts, and anew from more of them until there are
+// `samples_enough`: a share of 10 % from 200 samples may well be one of 15 %, which is the limit
+// between healthy and not. From then on moved towards what is measured,
 // slowly (time constant `adapt`) and only while the rate at the baseline stays below the healthy
 // limit; at once when the service has become faster. A service that was sick from the start has a
 // sick baseline: then the trigger rate itself and the server's own evidence must tell
@@ -26,6 +28,7 @@ class Baseline {
   struct Config {
     double quantile = 0.95;
     double samples_min = 200;
+    double samples_enough = 2000;
     Duration adapt = std::chrono::minutes(10);
     double healthy_rate = 0.15;
   };
@@ -45,6 +48,7 @@ class Baseline {
   std::optional<Duration> delay_;
   std::optional<Duration> median_;
   double rate_ = 0;
+  double learned_from_ = 0;  // samples, decayed
 };
 
 }  // namespace tailward::hedge

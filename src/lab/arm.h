@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/heap_count/heap_count.h"
 #include "base/result.h"
 #include "hedge/route.h"
 #include "lab/model.h"
@@ -16,14 +17,6 @@
 #include "stats/histogram.h"
 
 namespace tailward::lab {
-
-// What this process has on its heap; read before and after an arm.
-struct HeapUse {
-  std::uint64_t allocations = 0;      // since the start
-  std::uint64_t allocated_bytes = 0;  // since the start
-  std::uint64_t live_bytes = 0;       // now
-  std::uint64_t peak_bytes = 0;       // since reset_peak
-};
 
 // How an experiment speaks with the one who runs it. Thread safety: one thread.
 struct Context {

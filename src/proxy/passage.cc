@@ -60,7 +60,8 @@ void Passage::start() {
   head_.fields.remove("expect");
 
   const bool sized = head_.body == http::BodyKind::kLength;
-  if (head_.body == http::BodyKind::kNone || (sized && head_.content_length == 0)) {
+  body_ended_ = head_.body == http::BodyKind::kNone || (sized && head_.content_length == 0);
+  if (body_ended_) {
     return upstream_.start(std::move(head_), nullptr, call_options());
   }
   const bool may_repeat = http::is_safe(head_.method) || head_.fields.find("idempotency-key");
@@ -113,6 +114,7 @@ void Passage::pass_on(std::span<const char> piece) {
 }
 
 void Passage::on_request_end() {
+  body_ended_ = true;
   if (collected_ != nullptr) {
     upstream_.start(std::move(head_), std::move(collected_), call_options());
   } else {
@@ -123,8 +125,9 @@ void Passage::on_request_end() {
 void Passage::on_response_head(http::Response&& head) {
   count_answer(head.status);
   http::remove_hop_by_hop(head.fields);
-  // How long a connection to a host lives is no concern of the client's.
-  head.keep_alive = !passages_.closing;
+  // How long a connection to a host lives is no concern of the client's, unless the host closes it
+  // because it will not read the rest of the body.
+  head.keep_alive = !passages_.closing && (head.keep_alive || body_ended_);
   if (head.announced != http::BodyKind::kNone) {
     head.body = head.announced;  // the server leaves the body out, and shows the framing
   } else if (head.body == http::BodyKind::kUntilClose) {
@@ -166,6 +169,7 @@ void Passage::refuse(int status, std::string_view reason) {
   std::string text = "tailward: ";
   text += reason;
   text += '\n';
+  call_->stop_body();  // so that the server says that it closes when there is more of it
   http::Response head;
   head.status = status;
   head.fields.add("Content-Type", "text/plain; charset=utf-8");

@@ -86,6 +86,7 @@ class Passage final : public std::enable_shared_from_this<Passage>,
   client::Call upstream_;
   http::Request head_;  // until it is sent
   std::shared_ptr<std::string> collected_;  // the body, while it is being kept
+  bool body_ended_ = false;
   std::list<std::shared_ptr<Passage>>::iterator at_;
 };
 

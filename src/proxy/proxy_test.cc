@@ -27,6 +27,7 @@ std::string meaning(std::string_view bytes, std::string_view method) {
   http::Response head = outcome.heads[0];
   http::remove_hop_by_hop(head.fields);
   head.fields.remove("content-length");
+  head.minor_version = 1;
   head.keep_alive = true;
   const bool framed = head.announced == http::BodyKind::kUntilClose;
   if (head.body == http::BodyKind::kUntilClose) head.body = http::BodyKind::kChunked;
@@ -423,6 +424,7 @@ class FaultTest : public ProxyTest {
     io::ConnectionFaults broken;
     (to_server ? broken.to_server : broken.to_client).*place = at;
     faults.faults = broken;
+    faults.connections = 1;
     Options options = unhedged();
     options.to = {service.endpoints[0]};
     start(options);
@@ -431,7 +433,6 @@ class FaultTest : public ProxyTest {
       peer->send(kGet);
       settle();
     }
-    faults.faults = {};
     service.forget();
     peer->received.clear();
     if (!peer->ended) {
@@ -442,6 +443,7 @@ class FaultTest : public ProxyTest {
           << peer->received;
     }
     const std::size_t copies = service.seen.size();
+    if (at < 2) fmt::print("DBG {} {} {} {} left {} got [{}]\n", to_server, at, warm, copies, faults.connections, peer->received);
     proxy.reset();
     settle();
     return copies;

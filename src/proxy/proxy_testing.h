@@ -15,13 +15,16 @@
 
 namespace tailward::proxy {
 
-// Faults on the way to the hosts only.
+// Faults on the way to the hosts only, and of the first connections only.
 class HostFaults : public io::FaultInjector {
  public:
   io::ConnectionFaults on_connect(const io::Endpoint& to, std::uint64_t) override {
-    return to.host.starts_with("10.") ? faults : io::ConnectionFaults{};
+    if (!to.host.starts_with("10.") || connections == 0) return {};
+    --connections;
+    return faults;
   }
   io::ConnectionFaults faults;
+  int connections = 0;
 };
 
 class ProxyFixture : public testing::Test {

@@ -1,4 +1,4 @@
-#include "heap_count.h"
+#include "base/heap_count/heap_count.h"
 
 #include <malloc.h>
 
@@ -66,7 +66,7 @@ void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { r
 
 namespace tailward {
 
-lab::HeapUse heap_use(bool reset) {
+HeapUse heap_use(bool reset) {
   if (reset) peak_bytes.store(live_bytes.load());
   return {allocations.load(), allocated_bytes.load(), live_bytes.load(), peak_bytes.load()};
 }

@@ -1,0 +1,177 @@
+// What the engine itself costs: one unhedged request, one record, one reading of the plan, one
+// quantile.
+//
+//   bench/run hot-path [--json FILE]
+//
+// Each figure is the median over batches of many calls, with the quartiles of the batches beside
+// it, and the number of allocations that the batches made, counted by a replaced operator new.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/heap_count/heap_count.h"
+#include "base/rng.h"
+#include "hedge/race.h"
+#include "net/real_clock.h"
+#include "report/file.h"
+#include "report/json.h"
+
+namespace tailward {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kBatches = 101;
+constexpr int kCalls = 20'000;
+
+struct Measured {
+  std::string name;
+  double ns = 0;
+  double low = 0;  // quartiles of the batches
+  double high = 0;
+  double allocations = 0;  // of one call
+  double bar = 0;
+};
+
+// Keeps a value from being optimised away.
+template <class T>
+void keep(const T& value) {
+  asm volatile("" : : "r,m"(value) : "memory");
+}
+
+template <class F>
+Measured measure(std::string name, double bar, F&& call) {
+  for (int i = 0; i < kCalls; ++i) call(i);
+  std::vector<double> ns;
+  ns.reserve(kBatches);
+  const std::uint64_t before = heap_use().allocations;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const TimePoint start = net::real_now();
+    for (int i = 0; i < kCalls; ++i) call(i);
+    ns.push_back(static_cast<double>((net::real_now() - start).count()) / kCalls);
+  }
+  const std::uint64_t allocations = heap_use().allocations - before;
+  std::sort(ns.begin(), ns.end());
+  return {std::move(name),
+          ns[kBatches / 2],
+          ns[kBatches / 4],
+          ns[3 * kBatches / 4],
+          static_cast<double>(allocations) / (static_cast<double>(kBatches) * kCalls),
+          bar};
+}
+
+// The reference benchmark's law: what the engine sees in earnest.
+std::vector<Duration> latencies() {
+  Rng rng(1);
+  std::vector<Duration> values;
+  for (int i = 0; i < kCalls; ++i) {
+    const double ms = rng.lognormal(5, 2) * (rng.chance(0.05) ? 10 : 1);
+    values.push_back(from_ms(ms));
+  }
+  return values;
+}
+
+hedge::RouteConfig learned_policy() {
+  hedge::RouteConfig config;
+  config.policy = {.kind = hedge::Policy::Kind::kQuantile, .quantile = 0.95};
+  return config;
+}
+
+std::vector<Measured> run() {
+  const std::vector<Duration> values = latencies();
+  const auto value = [&values](int i) { return values[static_cast<std::size_t>(i)]; };
+  std::vector<Measured> results;
+
+  hedge::Route route(learned_policy());
+  for (const char* host : {"a", "b", "c"}) (void)route.add_host(host);
+  TimePoint now{1s};
+  const auto request = [&](int i) {
+    now += 10us;
+    hedge::Race race(route);
+    const hedge::Actions began = race.start({}, now);
+    keep(began.size());
+    // Answered before the delay, as nineteen of twenty are: admit, plan, arm, finish, record.
+    const hedge::Actions ended = race.on_outcome(0, {}, now + std::min<Duration>(value(i), 8ms));
+    keep(ended.size());
+  };
+  for (int i = 0; i < 2000; ++i) request(i);
+  route.tick(now);
+  results.push_back(measure("unhedged-request", 100, request));
+
+  stats::Survival survival;
+  results.push_back(measure("record", 10, [&](int i) { survival.record(value(i)); }));
+  stats::Histogram histogram;
+  results.push_back(measure("record-histogram", 10, [&](int i) { histogram.record(value(i)); }));
+
+  results.push_back(measure("read-plan", 20, [&](int) {
+    const hedge::Plan plan = route.plan_board().read();
+    keep(plan.stage[0].delay.count());
+  }));
+
+  // A spread as wide as the scale: every bucket holds something, losers among it.
+  stats::Survival wide;
+  Rng rng(2);
+  for (int i = 0; i < 200'000; ++i) {
+    const Duration latency{static_cast<std::int64_t>(1000 * std::exp2(rng.uniform(0, 31)))};
+    rng.chance(0.1) ? wide.record_censored(latency) : wide.record(latency);
+  }
+  results.push_back(measure("quantile", 2000, [&](int i) {
+    keep(wide.quantile(i % 2 == 0 ? 0.99 : 0.9).value_or(Duration{}).count());
+  }));
+
+  return results;
+}
+
+int print(const std::vector<Measured>& results, const std::string& json_path) {
+  fmt::print("{:<20} {:>10} {:>18} {:>12} {:>10}\n", "what", "ns", "quartiles", "allocations",
+             "bar ns");
+  bool ok = true;
+  report::Json json{{"tailward", TAILWARD_VERSION},
+                    {"command", "bench/run hot-path"},
+                    {"seed", 1},
+                    {"started", net::wall_time_iso8601()},
+                    {"partial", false},
+                    {"results", report::Json::array()}};
+  for (const Measured& one : results) {
+    const bool good = one.bar <= 0 || (one.ns <= one.bar && one.allocations == 0);
+    ok = ok && good;
+    fmt::print("{:<20} {:>10.1f} {:>18} {:>12.4f} {:>10} {}\n", one.name, one.ns,
+               fmt::format("{:.1f}–{:.1f}", one.low, one.high), one.allocations,
+               one.bar > 0 ? fmt::format("≤ {:.0f}", one.bar) : "", good ? "" : "✗");
+    json["results"].push_back({{"name", one.name},
+                               {"ns", one.ns},
+                               {"ns_low", one.low},
+                               {"ns_high", one.high},
+                               {"allocations", one.allocations},
+                               {"bar_ns", one.bar}});
+  }
+  if (!json_path.empty()) {
+    const std::string text = report::to_text(json);
+    if (json_path == "-") {
+      fmt::print("{}", text);
+    } else if (const Result<void> written = report::write_file_atomically(json_path, text);
+               !written) {
+      fmt::print(stderr, "bench: {}\n", written.error().message);
+      return 2;
+    }
+  }
+  return ok ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace tailward
+
+int main(int argc, char** argv) {
+  std::string json;
+  if (argc == 3 && std::string(argv[1]) == "--json") {
+    json = argv[2];
+  } else if (argc != 1) {
+    fmt::print(stderr, "usage: bench/run hot-path [--json FILE]\n");
+    return 2;
+  }
+  return tailward::print(tailward::run(), json);
+}

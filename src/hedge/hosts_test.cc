@@ -1,0 +1,143 @@
+#include "hedge/hosts.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <set>
+
+namespace tailward::hedge {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr TimePoint kStart{1s};
+
+Hosts hosts_of(int count, const HostsConfig& config = {}) {
+  Hosts hosts(config);
+  for (int i = 0; i < count; ++i) EXPECT_EQ(*hosts.add(fmt::format("host{}", i)), i);
+  return hosts;
+}
+
+// Every host that is drawn in many draws.
+std::set<HostIndex> drawn(Hosts& hosts, std::span<const HostIndex> excluded,
+                          TimePoint now = kStart) {
+  Rng rng(1);
+  std::set<HostIndex> all;
+  for (int i = 0; i < 500; ++i) all.insert(hosts.choose(excluded, now, rng));
+  return all;
+}
+
+void fail_in_a_row(Hosts& hosts, HostIndex host, int times, TimePoint now) {
+  for (int i = 0; i < times; ++i) hosts.attempt_failed(host, now);
+}
+
+TEST(HostsTest, WithoutHostsThereIsNone) {
+  Hosts hosts;
+  Rng rng(1);
+  EXPECT_EQ(hosts.choose({}, kStart, rng), kNoHost);
+}
+
+TEST(HostsTest, TheOnlyHostIsChosenUnlessItIsExcluded) {
+  Hosts hosts = hosts_of(1);
+  const std::array<HostIndex, 1> used{0};
+  EXPECT_EQ(drawn(hosts, {}), (std::set<HostIndex>{0}));
+  EXPECT_EQ(drawn(hosts, used), (std::set<HostIndex>{kNoHost}));
+}
+
+TEST(HostsTest, EveryHostButTheExcludedIsDrawn) {
+  Hosts hosts = hosts_of(5);
+  const std::array<HostIndex, 2> used{1, 4};
+  EXPECT_EQ(drawn(hosts, {}), (std::set<HostIndex>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(drawn(hosts, used), (std::set<HostIndex>{0, 2, 3}));
+  const std::array<HostIndex, 5> all{0, 1, 2, 3, 4};
+  EXPECT_EQ(drawn(hosts, all), (std::set<HostIndex>{kNoHost}));
+}
+
+TEST(HostsTest, TheLessBusyOfTwoIsChosen) {
+  Hosts hosts = hosts_of(2);
+  hosts.attempt_begins(0, kStart);
+  EXPECT_EQ(drawn(hosts, {}), (std::set<HostIndex>{1}));
+  hosts.attempt_ends(0);
+  EXPECT_EQ(drawn(hosts, {}), (std::set<HostIndex>{0, 1}));
+}
+
+TEST(HostsTest, TheBusiestOfManyIsNeverChosen) {
+  Hosts hosts = hosts_of(4);
+  for (int i = 0; i < 3; ++i) hosts.attempt_begins(2, kStart);
+  EXPECT_EQ(drawn(hosts, {}), (std::set<HostIndex>{0, 1, 3}));
+  EXPECT_EQ(hosts.at(2).attempts, 3u);
+  EXPECT_EQ(hosts.at(2).in_flight, 3u);
+}
+
+TEST(HostsTest, AHostThatFailsTimeAndAgainIsSuspendedForAWhile) {
+  Hosts hosts = hosts_of(3);
+  fail_in_a_row(hosts, 1, 2, kStart);
+  EXPECT_EQ(drawn(hosts, {}).count(1), 1u) << "twice is not yet in a row";
+  fail_in_a_row(hosts, 1, 1, kStart);
+  EXPECT_EQ(drawn(hosts, {}, kStart + 1s - 1ns), (std::set<HostIndex>{0, 2}));
+  EXPECT_EQ(drawn(hosts, {}, kStart + 1s), (std::set<HostIndex>{0, 1, 2}));
+}
+
+TEST(HostsTest, ASuccessInBetweenStartsTheRowAnew) {
+  Hosts hosts = hosts_of(2);
+  fail_in_a_row(hosts, 0, 2, kStart);
+  hosts.attempt_succeeded(0);
+  fail_in_a_row(hosts, 0, 2, kStart);
+  EXPECT_EQ(drawn(hosts, {}), (std::set<HostIndex>{0, 1}));
+  EXPECT_EQ(hosts.at(0).failures, 4u);
+}
+
+TEST(HostsTest, ASuspensionDoublesUpToItsLimit) {
+  Hosts hosts = hosts_of(2);
+  fail_in_a_row(hosts, 0, 4, kStart);
+  EXPECT_EQ(hosts.at(0).suspended_until, kStart + 2s);
+  fail_in_a_row(hosts, 0, 1, kStart);
+  EXPECT_EQ(hosts.at(0).suspended_until, kStart + 4s);
+  fail_in_a_row(hosts, 0, 100, kStart);
+  EXPECT_EQ(hosts.at(0).suspended_until, kStart + 30s);
+}
+
+TEST(HostsTest, ASuspendedHostIsBetterThanNone) {
+  Hosts hosts = hosts_of(3);
+  for (HostIndex host = 0; host < 3; ++host) fail_in_a_row(hosts, host, 3, kStart);
+  EXPECT_EQ(drawn(hosts, {}), (std::set<HostIndex>{0, 1, 2})) << "all suspended: none is";
+  const std::array<HostIndex, 2> used{0, 2};
+  EXPECT_EQ(drawn(hosts, used), (std::set<HostIndex>{1}));
+}
+
+TEST(HostsTest, AnIdleHostGivesItsEstimatorBackAndGetsAnotherWhenItIsNeeded) {
+  Hosts hosts = hosts_of(2, {.evict_after = 60s});
+  hosts.attempt_begins(0, kStart);
+  hosts.first_attempts(0).record(5ms);
+  hosts.decay(1, kStart + 61s);
+  EXPECT_NE(hosts.at(0).first_attempts, nullptr) << "it is in use";
+  hosts.attempt_ends(0);
+  hosts.decay(1, kStart + 60s);
+  EXPECT_NE(hosts.at(0).first_attempts, nullptr);
+  hosts.decay(1, kStart + 60s + 1ns);
+  EXPECT_EQ(hosts.at(0).first_attempts, nullptr);
+  EXPECT_EQ(hosts.first_attempts(0).weight(), 0);
+}
+
+TEST(HostsTest, AgesTheSamplesOfAllHosts) {
+  Hosts hosts = hosts_of(2);
+  for (HostIndex host = 0; host < 2; ++host) {
+    for (int i = 0; i < 8; ++i) hosts.first_attempts(host).record(5ms);
+  }
+  hosts.decay(0.5, kStart);
+  EXPECT_DOUBLE_EQ(hosts.first_attempts(0).weight(), 4);
+  EXPECT_DOUBLE_EQ(hosts.first_attempts(1).weight(), 4);
+}
+
+TEST(HostsTest, APoolHasALimit) {
+  Hosts hosts = hosts_of(static_cast<int>(kHostsMax));
+  const Result<HostIndex> beyond = hosts.add("one more");
+  ASSERT_FALSE(beyond.has_value());
+  EXPECT_EQ(beyond.error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(hosts.size(), kHostsMax);
+}
+
+}  // namespace
+}  // namespace tailward::hedge

@@ -1,0 +1,136 @@
+#include "hedge/verdict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tailward::hedge {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Of so many eligible requests, that share was hedged, each once.
+VerdictInput hedged(std::uint64_t requests, double share) {
+  const auto count = static_cast<std::uint64_t>(static_cast<double>(requests) * share + 0.5);
+  VerdictInput input;
+  input.eligible = requests;
+  input.requests = requests;
+  input.hedged = count;
+  input.due = count;
+  input.attempts = requests + count;
+  return input;
+}
+
+TEST(VerdictTest, TheTriggerRateDecides) {
+  EXPECT_EQ(judge(hedged(10'000, 0.02)).layer, Layer::kHealthy);
+  EXPECT_EQ(judge(hedged(10'000, 0.13)).layer, Layer::kHealthy);
+  EXPECT_EQ(judge(hedged(10'000, 0.30)).layer, Layer::kWatch);
+  EXPECT_EQ(judge(hedged(10'000, 0.60)).layer, Layer::kCause);
+  EXPECT_EQ(judge(hedged(10'000, 0)).layer, Layer::kHealthy);
+  EXPECT_EQ(judge(hedged(10'000, 1)).layer, Layer::kCause);
+}
+
+TEST(VerdictTest, TooFewRequestsAreNotJudged) {
+  const Verdict verdict = judge(hedged(199, 1));
+  EXPECT_EQ(verdict.layer, Layer::kUnknown);
+  EXPECT_THAT(verdict.sentence, HasSubstr("199"));
+  EXPECT_EQ(judge(VerdictInput{}).layer, Layer::kUnknown);
+  EXPECT_EQ(judge(hedged(200, 1)).layer, Layer::kCause);
+}
+
+TEST(VerdictTest, WhatTheSampleLeavesOpenIsWatched) {
+  EXPECT_EQ(judge(hedged(1000, 0.14)).layer, Layer::kWatch) << "its interval reaches past 15 %";
+  EXPECT_EQ(judge(hedged(100'000, 0.14)).layer, Layer::kHealthy);
+  EXPECT_EQ(judge(hedged(1000, 0.52)).layer, Layer::kWatch);
+  EXPECT_EQ(judge(hedged(100'000, 0.52)).layer, Layer::kCause);
+}
+
+TEST(VerdictTest, StatesRateAndInterval) {
+  const Verdict verdict = judge(hedged(10'000, 0.1));
+  EXPECT_DOUBLE_EQ(verdict.trigger_rate, 0.1);
+  EXPECT_LT(verdict.trigger_low, 0.1);
+  EXPECT_GT(verdict.trigger_low, 0.09);
+  EXPECT_GT(verdict.trigger_high, 0.1);
+  EXPECT_LT(verdict.trigger_high, 0.11);
+  EXPECT_THAT(verdict.sentence, HasSubstr("10.0 %"));
+  EXPECT_THAT(verdict.findings, Contains(HasSubstr("trigger rate")));
+}
+
+TEST(VerdictTest, HedgesThatTheBudgetDeniedCountAsDue) {
+  VerdictInput input = hedged(10'000, 0.05);
+  input.due = 8000;
+  const Verdict verdict = judge(input);
+  EXPECT_EQ(verdict.layer, Layer::kCause);
+  EXPECT_DOUBLE_EQ(verdict.trigger_rate, 0.05);
+  EXPECT_THAT(verdict.findings, Contains(HasSubstr("denied")));
+}
+
+TEST(VerdictTest, ADelayThatFollowsTheServiceIsSeenThroughTheBaseline) {
+  VerdictInput input = hedged(10'000, 0.05);
+  input.baseline_rate = 0.8;
+  EXPECT_EQ(judge(input).layer, Layer::kCause);
+  EXPECT_THAT(judge(input).sentence, HasSubstr("baseline"));
+  input.baseline_rate = 0.05;
+  EXPECT_EQ(judge(input).layer, Layer::kHealthy);
+}
+
+TEST(VerdictTest, WorseServersTurnHealthyIntoWatchAndWatchIntoCause) {
+  for (const bool by_lock_wait : {true, false}) {
+    const auto with_evidence = [&](VerdictInput input) {
+      if (by_lock_wait) {
+        input.lock_wait_ratio = 12.5;
+      } else {
+        input.baseline_median = 50ms;
+        input.median = 150ms;
+      }
+      return input;
+    };
+    const Verdict healthy = judge(with_evidence(hedged(10'000, 0.05)));
+    EXPECT_EQ(healthy.layer, Layer::kWatch);
+    EXPECT_THAT(healthy.findings, Contains(HasSubstr(by_lock_wait ? "lock wait" : "median")));
+    EXPECT_EQ(judge(with_evidence(hedged(10'000, 0.30))).layer, Layer::kCause);
+    EXPECT_EQ(judge(with_evidence(hedged(1000, 0.14))).layer, Layer::kWatch)
+        << "not surely more than a tail";
+  }
+}
+
+TEST(VerdictTest, EvidenceBelowItsLimitIsNone) {
+  VerdictInput input = hedged(10'000, 0.05);
+  input.lock_wait_ratio = 1.9;
+  input.baseline_median = 50ms;
+  input.median = 74ms;
+  EXPECT_EQ(judge(input).layer, Layer::kHealthy);
+  EXPECT_THAT(judge(input).findings, Not(Contains(HasSubstr("lock wait"))));
+  input.baseline_median = 0ms;
+  EXPECT_EQ(judge(input).layer, Layer::kHealthy) << "nothing to compare with";
+}
+
+TEST(VerdictTest, StatesTheExtraLoadAndTheErrors) {
+  VerdictInput input = hedged(10'000, 0.996);
+  input.error_rate = 0.2;
+  const Verdict verdict = judge(input);
+  EXPECT_THAT(verdict.sentence, HasSubstr("99.6 %"));
+  EXPECT_THAT(verdict.findings, Contains(HasSubstr("extra load 99.6 %")));
+  EXPECT_THAT(verdict.findings, Contains(HasSubstr("error rate 20.0 %")));
+}
+
+TEST(VerdictTest, LimitsAreTheUsers) {
+  VerdictLimits strict;
+  strict.healthy_below = 0.01;
+  strict.cause_above = 0.05;
+  EXPECT_EQ(judge(hedged(10'000, 0.1), strict).layer, Layer::kCause);
+  strict.requests_min = 20'000;
+  EXPECT_EQ(judge(hedged(10'000, 0.1), strict).layer, Layer::kUnknown);
+}
+
+TEST(VerdictTest, NamesItsLayers) {
+  EXPECT_EQ(to_string(Layer::kUnknown), "unknown");
+  EXPECT_EQ(to_string(Layer::kHealthy), "healthy");
+  EXPECT_EQ(to_string(Layer::kWatch), "watch");
+  EXPECT_EQ(to_string(Layer::kCause), "cause");
+}
+
+}  // namespace
+}  // namespace tailward::hedge
