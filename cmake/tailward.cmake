@@ -18,6 +18,10 @@ target_compile_features(tailward_flags INTERFACE cxx_std_20)
 target_compile_options(tailward_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual
   -fno-omit-frame-pointer)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # False alarms on std::string at -O2: gcc.gnu.org/PR105651.
+  target_compile_options(tailward_flags INTERFACE -Wno-restrict)
+endif()
 if(TAILWARD_WERROR)
   target_compile_options(tailward_flags INTERFACE -Werror)
 endif()

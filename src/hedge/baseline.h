@@ -28,7 +28,7 @@ class Baseline {
   struct Config {
     double quantile = 0.95;
     double samples_min = 200;
-    double samples_enough = 2000;
+    double samples_enough = 1000;
     Duration adapt = std::chrono::minutes(10);
     double healthy_rate = 0.15;
   };

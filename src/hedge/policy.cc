@@ -29,6 +29,7 @@ tl::unexpected<Error> bad(std::string_view text, std::string_view why) {
 Result<Policy> parse_policy(std::string_view text) {
   Policy policy;
   if (text == "off") return policy;
+  if (text.ends_with(':')) return bad(text, "something is missing after the last colon");
   std::string_view rest = text;
   const std::string_view kind = take(rest);
   const std::string_view value = take(rest);

@@ -136,7 +136,8 @@ class Signals : public SignalWatch {
     state_->callback = nullptr;
     state_->core.forget(*state_);
     boost::system::error_code ignored;
-    state_->set.clear(ignored);
+    state_->set.clear(ignored);  // gives the signals their default back
+    state_->set.cancel(ignored);
   }
 
  private:

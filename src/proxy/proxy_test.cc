@@ -422,7 +422,8 @@ class FaultTest : public ProxyTest {
     service.forget();
     service.answer = [](const net::CallRef& call, int) { call->respond(200, "", "done"); };
     io::ConnectionFaults broken;
-    (to_server ? broken.to_server : broken.to_client).*place = at;
+    io::PathFaults& path = to_server ? broken.to_server : broken.to_client;
+    path.*place = at;
     faults.faults = broken;
     faults.connections = 1;
     Options options = unhedged();
@@ -443,7 +444,6 @@ class FaultTest : public ProxyTest {
           << peer->received;
     }
     const std::size_t copies = service.seen.size();
-    if (at < 2) fmt::print("DBG {} {} {} {} left {} got [{}]\n", to_server, at, warm, copies, faults.connections, peer->received);
     proxy.reset();
     settle();
     return copies;
