@@ -18,13 +18,14 @@ constexpr const char* kAbout =
     "Stands before the servers of one HTTP/1.1 service and hedges slow requests: when an answer\n"
     "takes longer than nearly all others do, the request is sent to a second server too, and the\n"
     "first good answer wins. What that brings, what it costs, and whether the fault lies in the\n"
-    "servers instead, is said at --admin under /stats.";
+    "servers instead, is said at --admin under /stats.\n";
 
 constexpr const char* kFooter =
     "What is hedged: GET, HEAD and OPTIONS, and any request with an Idempotency-Key, unless its\n"
-    "body is longer than --body-limit. Everything else passes through and is sent once. Each\n"
-    "attempt carries x-tailward-attempt: 0 is the original, 1 and above are hedges; a request that\n"
-    "arrives with a number above 0 is not hedged again.\n"
+    "body is longer than --body-limit. Everything else goes to one server only. Each attempt\n"
+    "carries x-tailward-attempt: 0 is the original, 1 and above are hedges; a request that "
+    "arrives\n"
+    "with a number above 0 is not hedged again.\n"
     "\n"
     "What the proxy answers itself: 502 no server gave an answer, 503 its own limits, 504 the\n"
     "deadline, 501 CONNECT and Upgrade; each with one line of text. All other answers are the\n"
@@ -55,32 +56,35 @@ struct Texts {
 
 void add_options(CLI::App& app, Texts& texts, std::uint64_t& seed) {
   app.add_option("--to", texts.to, "the servers, all of the same service; hedging needs two")
-      ->type_name("HOST:PORT,…")
+      ->type_name("HOST:PORT[,...]")
       ->required();
   app.add_option("--listen", texts.listen,
-                 "where clients connect; :PORT is loopback, 0.0.0.0:PORT everything")
+                 "where clients connect; :PORT is loopback, 0.0.0.0:PORT every address")
       ->type_name("ADDR")
       ->capture_default_str();
   app.add_option("--policy", texts.policy,
-                 "when to hedge: off; fixed:50ms after so long; quantile:0.95 when slower than so "
-                 "many of the first attempts, learned; a further :N sends up to N hedges")
+                 "when to hedge: off; fixed:50ms after so long; quantile:0.95 when it\n"
+                 "takes longer than such a share of the first attempts does, learned;\n"
+                 "a further :N sends up to N hedges")
       ->type_name("POLICY")
       ->capture_default_str();
   app.add_option("--budget", texts.budget,
-                 "hedges per request at most, so the extra load that hedging may cause")
+                 "hedges per request at most: the extra load that hedging may cause")
       ->type_name("SHARE")
       ->capture_default_str();
-  app.add_option("--admin", texts.admin, "where /healthz, /stats and /metrics are; off if not given")
+  app.add_option("--admin", texts.admin,
+                 "where /healthz, /stats and /metrics are; off if not given")
       ->type_name("ADDR");
   app.add_option("--deadline", texts.deadline,
-                 "a request whose answer has not begun by then is answered 504; none if not given")
+                 "a request whose answer has not begun by then is answered 504;\n"
+                 "none if not given")
       ->type_name("TIME");
   app.add_option("--drain-timeout", texts.drain_timeout,
                  "how long requests in flight may still take after SIGTERM")
       ->type_name("TIME")
       ->capture_default_str();
   app.add_option("--body-limit", texts.body_limit,
-                 "the longest request body that is kept so that its request can be hedged")
+                 "the longest request body that is kept, for its request to be hedged")
       ->type_name("SIZE")
       ->capture_default_str();
   app.add_option("--seed", seed, "seed of the choice between servers")->capture_default_str();
@@ -170,8 +174,8 @@ int run_proxy(int argc, const char* const* argv) {
   if (const Result<void> listening = proxy.listen(); !listening) {
     return complain(listening.error());
   }
-  const auto signals = loop.on_signals({SIGTERM, SIGINT},
-                                       [&loop, &proxy](int) { end_on_signals(loop, proxy); });
+  const auto signals =
+      loop.on_signals({SIGTERM, SIGINT}, [&loop, &proxy](int) { end_on_signals(loop, proxy); });
   say(proxy::summary(proxy.options(), proxy.local(), proxy.admin_local()));
   loop.run();
   return kDone;

@@ -81,7 +81,8 @@ class UniqueFunction<R(Args...)> {
 
   template <class Stored>
   static constexpr Ops kInline{[](void* at, Args&&... args) -> R {
-                                 return invoke(*static_cast<Stored*>(at), std::forward<Args>(args)...);
+                                 return invoke(*static_cast<Stored*>(at),
+                                               std::forward<Args>(args)...);
                                },
                                [](void* from, void* to) {
                                  ::new (to) Stored(std::move(*static_cast<Stored*>(from)));

@@ -351,8 +351,8 @@ TEST_F(ClientTest, AddsAHostFieldWhereThereIsNone) {
 }
 
 TEST_F(ClientTest, ReadsLongAnswersOfAnySize) {
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{65'536},
-                                 std::size_t{8'000'000}}) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{65'536}, std::size_t{8'000'000}}) {
     const std::string text = pattern(size);
     service.answer = [&](const net::CallRef& call, int) { call->respond(200, "", text); };
     const auto request = send();
@@ -558,7 +558,8 @@ TEST_F(ClientTest, ReachesAConsistentEndUnderRandomFaults) {
                                        .within = 400,
                                        .delay_max = 40ms});
   io::MemoryTransport rough(timers, &random);
-  net::HttpServer one(rough, timers, [](const net::CallRef& call) { call->respond(200, "", "ok"); });
+  net::HttpServer one(rough, timers,
+                      [](const net::CallRef& call) { call->respond(200, "", "ok"); });
   const io::Endpoint at = one.listen({"10.0.0.1", 80}).value();
   hedge::RouteConfig config;
   config.policy = hedge::parse_policy("fixed:50ms").value();

@@ -7,11 +7,10 @@
 //
 // Learned from the first `samples_min` first attempts, and anew from more of them until there are
 // `samples_enough`: a share of 10 % from 200 samples may well be one of 15 %, which is the limit
-// between healthy and not. From then on moved towards what is measured,
-// slowly (time constant `adapt`) and only while the rate at the baseline stays below the healthy
-// limit; at once when the service has become faster. A service that was sick from the start has a
-// sick baseline: then the trigger rate itself and the server's own evidence must tell
-// (hedge/verdict.h).
+// between healthy and not. From then on moved towards what is measured, slowly (time constant
+// `adapt`) and only while the rate at the baseline stays below the healthy limit; at once when the
+// service has become faster. A service that was sick from the start has a sick baseline: then the
+// trigger rate itself and the server's own evidence must tell (hedge/verdict.h).
 //
 // Thread safety: one loop.
 #pragma once

@@ -21,7 +21,7 @@ ArmSpec order_query(std::string name, int shards, std::optional<Duration> delay,
   spec.route.budget.unlimited = true;  // as it was in the story
   spec.route.seed = context.seed;
   spec.width = kWidth;
-  spec.in_flight = 4;
+  spec.in_flight = 6;
   spec.requests = context.quick ? 300 : 1000;
   return spec;
 }
@@ -47,7 +47,7 @@ Result<ExperimentResult> run_production(Context& context) {
   }
   if (before != nullptr && hedged != nullptr) {
     result->checks.push_back(check_between("before: P99 of one call (ms)",
-                                           to_ms(before->call_latency.quantile(0.99)), 50, 90));
+                                           to_ms(before->call_latency.quantile(0.99)), 50, 100));
     result->checks.push_back(
         check_above("the query's P99 is many times that of a call",
                     ratio(before->ms(0.99), to_ms(before->call_latency.quantile(0.99))), 5));
@@ -71,8 +71,8 @@ Result<ExperimentResult> run_production(Context& context) {
   }
   result->notes.push_back(
       "The article tells this from memory and gives round figures for it; the model here is ours: "
-      "25 calls, four "
-      "queries at once, 80 % of the calls pass one lock held 0.3–0.9 ms, and 7 calls in 10,000 "
+      "25 calls, six "
+      "queries at once, 80 % of the calls pass one lock held 0.3–0.7 ms, and 7 calls in 10,000 "
       "take about a second.");
   return result;
 }

@@ -49,13 +49,13 @@ report::Table latency_table(const ExperimentResult& result) {
   table.title = "Latency at the client";
   table.columns = {{"arm", report::Align::kLeft, ""},
                    {"P50", report::Align::kRight, "ms"},
-                   {"article", report::Align::kRight, "", 2},
+                   {"article's P50", report::Align::kRight, "", 2},
                    {"P95", report::Align::kRight, "ms", 1},
-                   {"article", report::Align::kRight, "", 4},
+                   {"article's P95", report::Align::kRight, "", 4},
                    {"P99 (95 % interval)", report::Align::kRight, "ms"},
-                   {"article", report::Align::kRight, "", 2},
+                   {"article's P99", report::Align::kRight, "", 2},
                    {"P99.9", report::Align::kRight, "ms", 3},
-                   {"article", report::Align::kRight, "", 5}};
+                   {"article's P99.9", report::Align::kRight, "", 5}};
   for (const ArmResult& arm : result.arms) {
     const stats::DurationInterval p99 = arm.latency.quantile_interval(0.99);
     table.rows.push_back({report::text_cell(arm.name + (arm.partial ? " (partial)" : "")),
@@ -76,7 +76,7 @@ report::Table load_table(const ExperimentResult& result) {
   table.columns = {{"arm", report::Align::kLeft, ""},
                    {"requests", report::Align::kRight, "", 1},
                    {"at the server", report::Align::kRight, ""},
-                   {"article", report::Align::kRight, "", 3},
+                   {"in the article", report::Align::kRight, "", 3},
                    {"hedged", report::Align::kRight, ""},
                    {"extra load", report::Align::kRight, "", 1},
                    {"verdict", report::Align::kLeft, ""}};

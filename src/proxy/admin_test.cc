@@ -72,8 +72,8 @@ TEST_F(AdminTest, KeepsTheContractOfStats) {
   EXPECT_EQ(route["delay_ms"], 50.0);
   EXPECT_EQ(route["wasted_ms"], 200.0);
   EXPECT_EQ(route["window_s"], 60.0);
-  for (const char* const reason : {"budget", "no_other_host", "not_idempotent", "breaker",
-                                   "brownout"}) {
+  for (const char* const reason :
+       {"budget", "no_other_host", "not_idempotent", "breaker", "brownout"}) {
     EXPECT_EQ(route["denied"][reason], 0) << reason;
   }
   EXPECT_NEAR(route["client"]["p50_ms"].get<double>(), 50, 1);

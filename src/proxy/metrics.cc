@@ -37,8 +37,7 @@ class Page {
 
 void add_durations(Page& page, const stats::Histogram& durations) {
   constexpr std::string_view kName = "tailward_request_duration_seconds";
-  page.head(kName, "histogram",
-            "From the first byte of a request to the beginning of its answer.");
+  page.head(kName, "histogram", "From the first byte of a request to the beginning of its answer.");
   const std::string bucket = fmt::format("{}_bucket", kName);
   for (const double bound : kBounds) {
     const std::uint64_t above = durations.count_above(from_ms(bound * 1e3));
@@ -66,8 +65,8 @@ void add_hedging(Page& page, const hedge::Counters& counters) {
     page.sample("tailward_hedges_denied_total", fmt::format("reason=\"{}\"", reason),
                 counters.denied[i]);
   }
-  page.single("tailward_superseded_total", "counter",
-              "Attempts cancelled because another one won.", counters.superseded);
+  page.single("tailward_superseded_total", "counter", "Attempts cancelled because another one won.",
+              counters.superseded);
   page.single("tailward_wasted_seconds_total", "counter",
               "Time that superseded attempts had been running for.", to_seconds(counters.wasted));
 }

@@ -20,20 +20,20 @@ struct Options {
   io::Endpoint listen{"127.0.0.1", 8080};
   std::vector<io::Endpoint> to;
   hedge::Policy policy{.kind = hedge::Policy::Kind::kQuantile, .delay = {}, .quantile = 0.95};
-  double budget = 0.05;                // hedges per request
-  std::optional<io::Endpoint> admin;   // health, metrics, figures
-  std::optional<Duration> deadline;    // from passing a request on to its answer's beginning
+  double budget = 0.05;               // hedges per request
+  std::optional<io::Endpoint> admin;  // health, metrics, figures
+  std::optional<Duration> deadline;   // from passing a request on to its answer's beginning
   Duration drain_timeout = std::chrono::seconds(30);
   std::size_t body_limit = 64 * 1024;  // bytes of a request body that is kept for a hedge
 
   // Bytes of one body, in one direction, that wait here for a slow reader before its sender is held
   // up; one read buffer comes on top.
   std::size_t buffered_max = 64 * 1024;
-  std::size_t connections_max = 10'000;          // of clients
-  std::size_t host_connections_max = 1'024;      // to each host
-  std::size_t host_waiting_max = 4'096;          // requests that wait for one, for each host
-  // Below the 5 s after which many servers close an idle connection: a request that must not be sent
-  // twice should not meet that closing.
+  std::size_t connections_max = 10'000;      // of clients
+  std::size_t host_connections_max = 1'024;  // to each host
+  std::size_t host_waiting_max = 4'096;      // requests that wait for one, for each host
+  // Below the 5 s after which many servers close an idle connection: a request that must not be
+  // sent twice should not meet that closing.
   Duration host_idle_timeout = std::chrono::seconds(4);
 
   std::uint64_t seed = 1;

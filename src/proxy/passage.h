@@ -1,9 +1,9 @@
 // One request on its way through the proxy: a ServerCall on the client's side, a hedged
 // client::Call on the hosts' side, and the bodies between them.
 //
-// Memory is bounded whatever the sizes: a request body up to Options::body_limit is kept whole where
-// its request may be hedged; any other, and every response body, passes in pieces, and its sender is
-// held up while more than Options::buffered_max bytes wait for the reader.
+// Memory is bounded whatever the sizes: a request body up to Options::body_limit is kept whole
+// where its request may be hedged; any other, and every response body, passes in pieces, and its
+// sender is held up while more than Options::buffered_max bytes wait for the reader.
 //
 // Thread safety: belongs to the proxy's loop. Ownership: a passage lives in Passages until its
 // answer is complete or its client has gone; destroying it cancels every attempt.
@@ -33,7 +33,7 @@ struct Figures {
   std::uint64_t timed_out = 0;
   std::uint64_t overloaded = 0;
   std::uint64_t unsupported = 0;
-  std::uint64_t broken_off = 0;   // a host broke off within its answer, so the client's ends as well
+  std::uint64_t broken_off = 0;  // a host broke off within its answer, so the client's ends as well
   std::uint64_t client_gone = 0;  // before the answer was complete
   std::uint64_t held_up = 0;      // times that a sender had to wait for a slow reader
 };
@@ -84,7 +84,7 @@ class Passage final : public std::enable_shared_from_this<Passage>,
   Passages& passages_;
   net::CallRef call_;
   client::Call upstream_;
-  http::Request head_;  // until it is sent
+  http::Request head_;                      // until it is sent
   std::shared_ptr<std::string> collected_;  // the body, while it is being kept
   bool body_ended_ = false;
   std::list<std::shared_ptr<Passage>>::iterator at_;

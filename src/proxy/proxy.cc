@@ -50,10 +50,9 @@ Proxy::Proxy(io::Transport& transport, io::Timers& timers, Options options)
 
 Result<void> Proxy::listen() {
   // The listener is the proxy's own, so that a drain can stop accepting before it closes anything.
-  Result<std::unique_ptr<io::Listener>> listener =
-      transport_.listen(options_.listen, [this](std::unique_ptr<io::Stream> stream) {
-        server_.serve(std::move(stream));
-      });
+  Result<std::unique_ptr<io::Listener>> listener = transport_.listen(
+      options_.listen,
+      [this](std::unique_ptr<io::Stream> stream) { server_.serve(std::move(stream)); });
   if (!listener) return fail(listener.error().in("--listen"));
   listener_ = std::move(*listener);
   if (options_.admin) {

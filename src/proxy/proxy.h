@@ -1,8 +1,10 @@
-// `tailward proxy`: takes requests in, sends each through the hedged client, passes the answer back.
+// `tailward proxy`: takes requests in, sends each through the hedged client, passes the answer
+// back.
 //
 // An answer is the host's, byte for byte, but for framing and hop-by-hop fields; a request is the
-// client's, plus x-tailward-attempt. What the proxy answers itself are 502 (no host gave an answer),
-// 503 (limits of its own), 504 (the deadline) and 501 (CONNECT, Upgrade), with one line of text.
+// client's, plus x-tailward-attempt. What the proxy answers itself are 502 (no host gave an
+// answer), 503 (limits of its own), 504 (the deadline) and 501 (CONNECT, Upgrade), with one line of
+// text.
 //
 // Thread safety: belongs to the loop of its transport and timers.
 #pragma once

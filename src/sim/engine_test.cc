@@ -2,8 +2,7 @@
 // what it does when hosts hang, fail or slow down. In virtual time, from printed seeds.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <vector>
+#include <optional>
 
 #include "sim/scenario.h"
 
@@ -204,6 +203,27 @@ TEST(EngineTest, TheLearnedDelayStaysAtTheTrueQuantileWhileHedgingGoesOn) {
     }
     EXPECT_NEAR(simulation.route().counters().trigger_rate(), 1 - q, 0.1 * (1 - q));
   }
+}
+
+// With a hedge at the median, half of the first attempts are lost to view at an earlier time.
+TEST(EngineTest, EarlyHedgesDoNotHideTheTailOfFirstAttempts) {
+  SimulationConfig config;
+  config.seed = 15;
+  config.route.policy = {.kind = Policy::Kind::kFixed, .delay = 5ms};
+  config.route.budget.unlimited = true;
+  config.service = reference_service();
+  config.load = OpenLoop{.rate_per_s = 3000, .length = 60s};
+  Simulation simulation(config);
+  simulation.run_until(simulation.now() + 60s);
+  EXPECT_GT(simulation.route().counters().trigger_rate(), 0.4);
+  for (const double q : {0.5, 0.8, 0.9}) {
+    const std::optional<Duration> learned = simulation.route().first_attempts().quantile(q);
+    const double exact = to_ms(reference_law().quantile(q));
+    ASSERT_TRUE(learned.has_value());
+    EXPECT_NEAR(to_ms(*learned), exact, 0.03 * exact) << "q " << q << ", seed 15";
+  }
+  EXPECT_NEAR(simulation.route().first_attempts().above(20ms), reference_law().above(20ms), 0.005)
+      << "seed 15";
 }
 
 // --- When hosts hang, fail or slow down
