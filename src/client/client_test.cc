@@ -342,6 +342,28 @@ TEST_F(ClientTest, NeedsASecondHostForAHedge) {
   EXPECT_EQ(service.attempts(), "0");
 }
 
+TEST_F(ClientTest, GoesOnWithThePrimaryWhenTheOtherPoolHasNoConnectionForAHedge) {
+  service.answer = ignore;
+  make_client("fixed:50ms", {.pool = {.max_connections = 1}});
+  const auto request = send();
+  pass(10s);
+  EXPECT_EQ(service.attempts(), "0");
+  EXPECT_EQ(request->log.events, Events{});
+  service.calls[0]->respond(200, "text/plain", "patience");
+  settle();
+  EXPECT_EQ(request->log.body, "patience");
+}
+
+TEST_F(ClientTest, SaysThatALimitOfItsOwnKeptTheRequestFromBeingSent) {
+  service.answer = ignore;
+  make_client("off", {.pool = {.max_connections = 1, .max_waiting = 0}});
+  const auto first = send();
+  const auto second = send();  // goes to the other, less busy host
+  const auto third = send();
+  EXPECT_EQ(third->log.events, (Events{"error:overloaded"}));
+  EXPECT_EQ(client().route().counters().failed, 0U);
+}
+
 TEST_F(ClientTest, AddsAHostFieldWhereThereIsNone) {
   http::Request head = get();
   head.fields.remove("host");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "base/check.h"
 
@@ -43,17 +44,17 @@ Law Law::pareto(Duration lowest, double shape) {
 }
 
 Law Law::mixture(std::vector<Part> parts) {
+  Law law(Kind::kMixture, 0, 0);
   double sum = 0;
   for (Part& part : parts) {
     TAILWARD_CHECK(part.share >= 0);
     sum += part.share;
-    part.share = sum;
+    law.shares_.push_back(sum);
+    law.parts_.push_back(std::move(part.law));
   }
   TAILWARD_CHECK(sum > 0);
-  for (Part& part : parts) part.share /= sum;
-  parts.back().share = 1;
-  Law law(Kind::kMixture, 0, 0);
-  law.parts_ = std::move(parts);
+  for (double& share : law.shares_) share /= sum;
+  law.shares_.back() = 1;
   return law;
 }
 
@@ -82,9 +83,9 @@ double Law::draw_ns(Rng& rng) const {
       return factor_ * a_ * std::pow(1 - rng.uniform(), -1 / b_);
     case Kind::kMixture: {
       const double at = rng.uniform();
-      auto part = parts_.begin();
-      while (at >= part->share) ++part;
-      return factor_ * part->law.draw_ns(rng);
+      std::size_t part = 0;
+      while (at >= shares_[part]) ++part;
+      return factor_ * parts_[part].draw_ns(rng);
     }
   }
   return 0;
@@ -112,9 +113,9 @@ double Law::above_ns(double t) const {
     case Kind::kMixture: {
       double above = 0;
       double before = 0;
-      for (const Part& part : parts_) {
-        above += (part.share - before) * part.law.above_ns(t);
-        before = part.share;
+      for (std::size_t i = 0; i < parts_.size(); ++i) {
+        above += (shares_[i] - before) * parts_[i].above_ns(t);
+        before = shares_[i];
       }
       return above;
     }

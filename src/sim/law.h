@@ -60,7 +60,9 @@ class Law {
   double a_;
   double b_;
   double factor_ = 1;
-  std::vector<Part> parts_;  // their shares are cumulative and end at 1
+  // Of a mixture. The shares are cumulative and end at 1.
+  std::vector<double> shares_;
+  std::vector<Law> parts_;
 };
 
 struct Law::Part {

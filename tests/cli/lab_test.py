@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Tests `tailward lab` and `tailward demo` as programs: what they write, and how they end when things go wrong.
+
+    lab_test.py --program build/dev/apps/tailward [TEST…]
+
+Whether the experiments' claims hold on this machine is for `tailward lab` to say on a quiet one; here they run
+with few requests, on a machine that may be busy with other tests.
+"""
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+PROGRAM = None
+
+
+def servers_of(pid):
+    """The processes that `pid` has started."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except (OSError, IndexError):
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(stat.parent.name))
+    return found
+
+
+def wait_for(what, seconds=20):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        got = what()
+        if got:
+            return got
+        time.sleep(0.02)
+    raise AssertionError(f"not within {seconds} s")
+
+
+class LabTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def run_lab(self, *arguments, **options):
+        return subprocess.run([PROGRAM, "lab", *arguments], capture_output=True, text=True, timeout=300,
+                              stdin=subprocess.DEVNULL, **options)
+
+    def start_lab(self, *arguments):
+        process = subprocess.Popen([PROGRAM, "lab", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   stdin=subprocess.DEVNULL, text=True)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        server = wait_for(lambda: servers_of(process.pid))[0]
+        return process, server
+
+    def test_writes_the_contracts_json_alone_on_standard_output(self):
+        ran = self.run_lab("falsification", "--quick", "--seed", "7", "--json", "-")
+        self.assertIn(ran.returncode, (0, 1), ran.stderr)
+        result = json.loads(ran.stdout)
+        self.assertEqual(result["experiment"], "falsification")
+        self.assertEqual(result["seed"], 7)
+        self.assertIs(result["partial"], False)
+        none, fixed = result["arms"]
+        self.assertEqual((none["name"], fixed["name"]), ("none", "fixed"))
+        self.assertEqual(none["requests"], 800)
+        self.assertEqual(none["server_requests"], 800)
+        self.assertEqual(none["hedges"], 0)
+        self.assertNotIn("verdict", none)
+        # Each hedge that was sent reached the server, but for those taken back on their way.
+        self.assertGreater(fixed["hedges"], 100)
+        self.assertLessEqual(fixed["server_requests"], 800 + fixed["hedges"])
+        self.assertGreaterEqual(fixed["server_requests"], 800 + 0.8 * fixed["hedges"])
+        self.assertGreater(fixed["lock_wait_ms"], none["lock_wait_ms"])
+        self.assertIn(fixed["verdict"]["layer"], ("cause", "watch"))
+        self.assertTrue(fixed["verdict"]["sentence"])
+        self.assertLessEqual(none["p99_low_ms"], none["p99_ms"])
+        self.assertLessEqual(none["p99_ms"], none["p99_high_ms"])
+        self.assertEqual(none["article"]["p99_ms"], 486.4)
+        self.assertTrue(all({"name", "ok", "value", "bound"} <= set(check) for check in result["checks"]))
+        self.assertEqual(ran.returncode, 0 if all(check["ok"] for check in result["checks"]) else 1)
+
+    def test_writes_one_page_that_needs_nothing_else(self):
+        page = self.folder / "report.html"
+        ran = self.run_lab("falsification", "--quick", "--html", page)
+        self.assertIn(ran.returncode, (0, 1), ran.stderr)
+        text = page.read_text()
+        self.assertTrue(text.startswith("<!"))
+        self.assertNotRegex(text, r'(src|href)="(https?:)?//')
+        self.assertIn("falsification", text)
+        self.assertRegex(ran.stdout, "▌ (CAUSE|WATCH)")
+        self.assertTrue(all(len(line) <= 80 for line in ran.stdout.splitlines()), "the terminal has 80 columns")
+
+    def test_ctrl_c_shows_what_there_is_and_marks_it(self):
+        out = self.folder / "partial.json"
+        process, server = self.start_lab("reference", "--json", out)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 0, stderr)
+        result = json.loads(out.read_text())
+        self.assertIs(result["partial"], True)
+        self.assertEqual(result["checks"], [], "a partial result claims nothing")
+        self.assertLess(result["arms"][0]["requests"], 50_000)
+        self.assertIn("ended early", stdout)
+        wait_for(lambda: not Path(f"/proc/{server}").exists())
+
+    def test_a_server_that_dies_in_mid_run_is_said_in_one_line(self):
+        out = self.folder / "never.json"
+        process, server = self.start_lab("reference", "--json", out)
+        time.sleep(1)
+        os.kill(server, signal.SIGKILL)
+        stdout, stderr = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 2)
+        self.assertIn("killed by signal 9", stderr)
+        self.assertIn("hint", stderr)
+        self.assertEqual(stdout, "")
+        self.assertFalse(out.exists(), "no half-written file")
+
+    def test_the_server_ends_with_a_lab_that_was_killed(self):
+        process, server = self.start_lab("reference")
+        process.kill()
+        process.communicate(timeout=20)
+        wait_for(lambda: not Path(f"/proc/{server}").exists())
+
+    def test_a_file_that_cannot_be_written_is_an_error_with_a_hint(self):
+        ran = self.run_lab("falsification", "--quick", "--json", self.folder / "no" / "such" / "folder.json")
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("folder.json", ran.stderr)
+        self.assertIn("hint", ran.stderr)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_the_demo_tells_the_story(self):
+        ran = subprocess.run([PROGRAM, "demo"], capture_output=True, text=True, timeout=300,
+                             stdin=subprocess.DEVNULL)
+        self.assertIn(ran.returncode, (0, 1), ran.stderr)
+        for text in ("1  First, measure", "2  The popular cure", "3  The cause first", "verdict:", "Then what?"):
+            self.assertIn(text, ran.stdout)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True)
+    options, rest = parser.parse_known_args()
+    PROGRAM = str(Path(options.program).resolve())
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
