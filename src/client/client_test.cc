@@ -344,7 +344,9 @@ TEST_F(ClientTest, NeedsASecondHostForAHedge) {
 
 TEST_F(ClientTest, GoesOnWithThePrimaryWhenTheOtherPoolHasNoConnectionForAHedge) {
   service.answer = ignore;
-  make_client("fixed:50ms", {.pool = {.max_connections = 1}});
+  ClientOptions options;
+  options.pool.max_connections = 1;
+  make_client("fixed:50ms", options);
   const auto request = send();
   pass(10s);
   EXPECT_EQ(service.attempts(), "0");
@@ -356,7 +358,10 @@ TEST_F(ClientTest, GoesOnWithThePrimaryWhenTheOtherPoolHasNoConnectionForAHedge)
 
 TEST_F(ClientTest, SaysThatALimitOfItsOwnKeptTheRequestFromBeingSent) {
   service.answer = ignore;
-  make_client("off", {.pool = {.max_connections = 1, .max_waiting = 0}});
+  ClientOptions options;
+  options.pool.max_connections = 1;
+  options.pool.max_waiting = 0;
+  make_client("off", options);
   const auto first = send();
   const auto second = send();  // goes to the other, less busy host
   const auto third = send();

@@ -114,22 +114,30 @@ TEST(LoopTest, RunsPostedTasksOfEveryThreadInTheirOrder) {
 TEST(LoopTest, APostWakesALoopThatWaits) {
   Loop loop;
   std::atomic<bool> waiting{false};
+  bool posted = false;
   std::thread poster([&] {
     while (!waiting) std::this_thread::yield();
-    loop.post([&] { loop.stop(); });
+    loop.post([&] {
+      posted = true;
+      loop.stop();
+    });
   });
   loop.post([&] { waiting = true; });
   loop.run();
   poster.join();
+  EXPECT_TRUE(posted);
 }
 
 TEST(LoopTest, StopEndsTheRunFromAnyThreadAndItMayRunAgain) {
   Loop loop;
+  int runs_ended = 0;
   for (int i = 0; i < 3; ++i) {
     std::thread stopper([&] { loop.stop(); });
     loop.run();
+    ++runs_ended;
     stopper.join();
   }
+  EXPECT_EQ(runs_ended, 3);
 }
 
 TEST(LoopTest, DropsTasksThatItNeverRan) {
