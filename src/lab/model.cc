@@ -129,7 +129,7 @@ ServerModel production_model(int shards, std::uint64_t seed) {
   model.lock_share = 0.8;
   model.hold_low = microseconds(300);
   model.hold_high = microseconds(700);
-  model.work = {lognormal(0.9993, milliseconds(18), milliseconds(11)),
+  model.work = {lognormal(0.9993, milliseconds(16), milliseconds(8)),
                 uniform(0.0007, milliseconds(800), milliseconds(1200))};
   return model;
 }
