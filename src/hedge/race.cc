@@ -198,6 +198,9 @@ void Race::end_attempt(AttemptIndex index, End end, TimePoint now) {
   Attempt& attempt = attempts_[index];
   attempt.state = Attempt::State::kOver;
   const bool primary = index == 0;
+  // A body that streams through takes as long as its caller takes to send it: no latency of the
+  // host's.
+  const bool teaches = primary && request_.replayable;
   const Duration elapsed = now - attempt.started;
   Counters& counters = route_->counters_;
   Breaker& breaker = route_->breaker_;
@@ -207,10 +210,8 @@ void Race::end_attempt(AttemptIndex index, End end, TimePoint now) {
     case End::kGood:
       ++counters.succeeded;
       route_->hosts_.attempt_succeeded(attempt.host);
-      if (primary) {
-        route_->hosts_.first_attempts(attempt.host).record(elapsed);
-        breaker.first_attempt_ended(now, false);
-      }
+      if (teaches) route_->hosts_.first_attempts(attempt.host).record(elapsed);
+      if (primary) breaker.first_attempt_ended(now, false);
       if (attempt.probe) breaker.probe_ended(now, false);
       break;
     case End::kBadAnswer:
@@ -230,7 +231,7 @@ void Race::end_attempt(AttemptIndex index, End end, TimePoint now) {
       } else {
         ++counters.cancelled;
       }
-      if (primary) route_->hosts_.first_attempts(attempt.host).record_censored(elapsed);
+      if (teaches) route_->hosts_.first_attempts(attempt.host).record_censored(elapsed);
       if (attempt.probe) breaker.probe_withdrawn(now);
       break;
     case End::kNotSent:

@@ -454,6 +454,17 @@ TEST(RaceTest, ErrorsNeverEnterTheEstimator) {
   EXPECT_EQ(route->first_attempts_now().weight(), 0);
 }
 
+TEST(RaceTest, ABodyThatStreamsThroughTeachesNoLatency) {
+  auto route = fixed_route();
+  Race answered(*route);
+  (void)answered.start({.replayable = false}, kStart);
+  (void)answered.on_outcome(0, kGood, kStart + 30s);
+  Race given_up(*route);
+  (void)given_up.start({.replayable = false}, kStart);
+  (void)given_up.on_caller_gone(kStart + 30s);
+  EXPECT_EQ(route->first_attempts_now().weight(), 0);
+}
+
 TEST(RaceTest, AHedgesLatencyDoesNotEnterTheFirstAttempts) {
   auto route = fixed_route();
   Race race(*route);

@@ -149,6 +149,8 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
 
   ServerConnection* connection_;  // null once the call is over
   http::Request request_;
+  bool to_head_;  // kept apart, since a handler may move the request away
+  int minor_version_;
   TimePoint arrived_at_;
   UniqueFunction<void()> cancel_;
 

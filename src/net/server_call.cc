@@ -8,7 +8,11 @@
 namespace tailward::net {
 
 ServerCall::ServerCall(ServerConnection& connection, http::Request&& request, TimePoint arrived_at)
-    : connection_(&connection), request_(std::move(request)), arrived_at_(arrived_at) {}
+    : connection_(&connection),
+      request_(std::move(request)),
+      to_head_(request_.method == "HEAD"),
+      minor_version_(request_.minor_version),
+      arrived_at_(arrived_at) {}
 
 ServerCall::~ServerCall() {
   if (connection_ != nullptr) connection_->abort(*this);
@@ -46,7 +50,7 @@ void ServerCall::respond(http::Response head, std::string body) {
   TAILWARD_CHECK(!head_given_);
   head.body = http::BodyKind::kLength;
   head.content_length = body.size();
-  connection_->answer_begins(head, request_);
+  connection_->answer_begins(head, *this);
   head_given_ = true;
   if (head.body == http::BodyKind::kNone) body.clear();
   connection_->send_whole(head, std::move(body));
@@ -64,7 +68,7 @@ void ServerCall::respond_head(http::Response head) {
   if (connection_ == nullptr) return;
   TAILWARD_CHECK(!head_given_);
   const bool was_sized = head.body == http::BodyKind::kLength;
-  connection_->answer_begins(head, request_);
+  connection_->answer_begins(head, *this);
   head_given_ = true;
   bodiless_ = head.body == http::BodyKind::kNone;
   chunked_ = head.body == http::BodyKind::kChunked;

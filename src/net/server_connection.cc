@@ -310,15 +310,19 @@ void ServerConnection::peer_finished() {
 
 // Writing.
 
-void ServerConnection::answer_begins(http::Response& head, const http::Request& request) {
+void ServerConnection::answer_begins(http::Response& head, const ServerCall& call) {
   using http::BodyKind;
-  head.minor_version = request.minor_version;
-  if (request.minor_version == 0 && head.body == BodyKind::kChunked) {
+  head.minor_version = call.minor_version_;
+  if (call.minor_version_ == 0 && head.body == BodyKind::kChunked) {
     head.body = BodyKind::kUntilClose;
   }
   if (head.reason.empty()) head.reason = http::reason_phrase(head.status);
-  if (request.method == "HEAD" || head.status == 204 || head.status == 304) {
-    if (head.status != 204) head.announced = head.body;
+  if (call.to_head_ || head.status == 204 || head.status == 304) {
+    // A handler that passes on somebody else's answer may have it announced already.
+    if (head.status != 204 && head.body != BodyKind::kNone) head.announced = head.body;
+    if (call.minor_version_ == 0 && head.announced == BodyKind::kChunked) {
+      head.announced = BodyKind::kUntilClose;
+    }
     head.body = BodyKind::kNone;
   }
   // A body that nobody reads to its end cannot be skipped safely: this is the last answer.
@@ -368,7 +372,7 @@ void ServerConnection::abort(ServerCall& call) {
   head.status = 500;
   head.body = http::BodyKind::kLength;
   head.keep_alive = false;
-  answer_begins(head, call.request_);
+  answer_begins(head, call);
   send_whole(head, {});
 }
 

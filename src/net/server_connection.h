@@ -41,7 +41,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection>,
   [[nodiscard]] io::Endpoint peer() const { return stream_->peer(); }
   [[nodiscard]] HttpServer& server() { return server_; }
   void body_wanted();
-  void answer_begins(http::Response& head, const http::Request& request);
+  void answer_begins(http::Response& head, const ServerCall& call);
   // The whole answer in one write.
   void send_whole(const http::Response& head, std::string body);
   [[nodiscard]] std::string& output() { return pending_; }

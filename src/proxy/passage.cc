@@ -53,7 +53,6 @@ void Passage::start() {
     }
   });
   head_ = std::move(call_->request());
-  call_->request().method = head_.method;  // how the answer is framed depends on it
   head_.minor_version = 1;
   http::remove_hop_by_hop(head_.fields);
   // The server answers it towards the client; towards the host there is nothing to wait for.
@@ -128,11 +127,7 @@ void Passage::on_response_head(http::Response&& head) {
   // How long a connection to a host lives is no concern of the client's, unless the host closes it
   // because it will not read the rest of the body.
   head.keep_alive = !passages_.closing && (head.keep_alive || body_ended_);
-  if (head.announced != http::BodyKind::kNone) {
-    head.body = head.announced;  // the server leaves the body out, and shows the framing
-  } else if (head.body == http::BodyKind::kUntilClose) {
-    head.body = http::BodyKind::kChunked;
-  }
+  if (head.body == http::BodyKind::kUntilClose) head.body = http::BodyKind::kChunked;
   call_->respond_head(std::move(head));
 }
 
