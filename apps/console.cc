@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -82,6 +83,14 @@ report::RunInfo run_info(const std::string& command, std::uint64_t seed) {
   if (::uname(&kernel) == 0)
     run.machine.kernel = fmt::format("{} {}", kernel.sysname, kernel.release);
   return run;
+}
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  // Refused, it stays as it was: what runs out is counted where it runs out.
+  static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
 }
 
 Result<void> write_output(const std::string& path, const std::string& text) {

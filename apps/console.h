@@ -39,6 +39,10 @@ class ProgressLine {
 // Command line, version, time and machine of this run.
 report::RunInfo run_info(const std::string& command, std::uint64_t seed);
 
+// Lets this process open as many files as the system allows it (ulimit -Hn): every connection is
+// one.
+void raise_descriptor_limit();
+
 // To a file, whole or not at all, or to standard output for "-".
 Result<void> write_output(const std::string& path, const std::string& text);
 

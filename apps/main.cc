@@ -50,7 +50,9 @@ int main(int argc, char** argv) {
     return kDone;
   }
   for (const Verb& verb : kVerbs) {
-    if (verb.name == name) return verb.run(argc - 1, argv + 1);
+    if (verb.name != name) continue;
+    raise_descriptor_limit();
+    return verb.run(argc - 1, argv + 1);
   }
   return complain(
       {ErrorKind::kInvalid, fmt::format("there is no verb '{}'", name), "see tailward --help"});
