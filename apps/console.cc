@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/file.h"
 #include "net/real_clock.h"
-#include "report/file.h"
 
 namespace tailward {
 namespace {
@@ -94,7 +94,7 @@ void raise_descriptor_limit() {
 }
 
 Result<void> write_output(const std::string& path, const std::string& text) {
-  if (path != "-") return report::write_file_atomically(path, text);
+  if (path != "-") return write_file_atomically(path, text);
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (!written || std::fflush(stdout) != 0) {
     return fail(ErrorKind::kDisconnected, "standard output took no more",

@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "base/heap_count/heap_count.h"
 #include "base/rng.h"
 #include "hedge/race.h"
 #include "net/real_clock.h"
-#include "report/file.h"
 #include "report/json.h"
 
 namespace tailward {
@@ -163,8 +163,7 @@ int print(const std::vector<Measured>& results, const std::string& json_path) {
     const std::string text = report::to_text(json);
     if (json_path == "-") {
       fmt::print("{}", text);
-    } else if (const Result<void> written = report::write_file_atomically(json_path, text);
-               !written) {
+    } else if (const Result<void> written = write_file_atomically(json_path, text); !written) {
       fmt::print(stderr, "bench: {}\n", written.error().message);
       return 2;
     }

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/file.h"
 #include "report/assets.h"
-#include "report/file.h"
 #include "report/json.h"
 #include "report/sample_report.h"
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sync/file.h"
+#include "base/file.h"
 #include "sync/modules.h"
 #include "sync/profile.pb.h"
 #include "sync/symbols.h"
@@ -216,7 +216,7 @@ Result<void> write_pprof(const ContentionProfile& profile, const std::string& pa
                          ContentionView view) {
   auto bytes = pprof_bytes(profile.snapshot(), view);
   if (!bytes) return fail(bytes.error().in(path));
-  return write_whole(path, *bytes);
+  return write_file_atomically(path, *bytes);
 }
 
 }  // namespace tailward::sync

@@ -282,9 +282,9 @@ TEST_F(PprofTest, SaysWhyAFileCannotBeWrittenAndLeavesNothing) {
   const auto folder = write_pprof(profile_, folder_.string());
   ASSERT_FALSE(folder);
   EXPECT_EQ(folder.error().kind, ErrorKind::kInvalid);
-  const auto device = write_pprof(profile_, "/dev/null");
-  ASSERT_FALSE(device);
-  EXPECT_EQ(device.error().kind, ErrorKind::kInvalid);
+  const auto full = write_pprof(profile_, "/dev/full");
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.error().kind, ErrorKind::kOverloaded);
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 

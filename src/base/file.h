@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace tailward::report {
+namespace tailward {
 
 // Writes `text` to a temporary file beside `path`, flushes it to the disk and renames it. Symbolic
 // links are followed; an existing file keeps its permission bits. What is not a regular file (a
@@ -15,4 +15,4 @@ namespace tailward::report {
 // gone and an existing file is as it was. Safe from several threads.
 Result<void> write_file_atomically(const std::string& path, std::string_view text);
 
-}  // namespace tailward::report
+}  // namespace tailward

@@ -1,4 +1,4 @@
-#include "report/file.h"
+#include "base/file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-namespace tailward::report {
+namespace tailward {
 namespace {
 
 constexpr int kMaxNames = 100;  // temporary names tried before giving up
@@ -135,4 +135,4 @@ Result<void> write_file_atomically(const std::string& path, std::string_view tex
   return {};
 }
 
-}  // namespace tailward::report
+}  // namespace tailward

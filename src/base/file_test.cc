@@ -1,4 +1,4 @@
-#include "report/file.h"
+#include "base/file.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace tailward::report {
+namespace tailward {
 namespace {
 
 namespace fs = std::filesystem;
@@ -149,4 +149,4 @@ TEST(FileDeviceTest, WritesIntoADeviceAndNeverReplacesIt) {
 }
 
 }  // namespace
-}  // namespace tailward::report
+}  // namespace tailward
