@@ -1,12 +1,22 @@
 #include "console.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+#include <system_error>
 #include <thread>
 
 #include "base/file.h"
@@ -25,11 +35,44 @@ int columns_of(int fd) {
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+bool reader_gone(int fd) {
+  pollfd state{fd, POLLOUT, 0};
+  return ::poll(&state, 1, 0) == 1 && (state.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 }  // namespace
 
+void prepare_process() {
+  // With this, the action of neither can fail to be set.
+  static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
+  // Whoever started this program may have ignored it, and that is inherited.
+  static_cast<void>(std::signal(SIGCHLD, SIG_DFL));
+  int fd = -1;
+  // For reading: what is written to a closed standard output must fail as it did.
+  while ((fd = ::open("/dev/null", O_RDONLY)) >= 0 && fd <= STDERR_FILENO) {
+  }
+  if (fd >= 0) ::close(fd);
+}
+
+void print_out(std::string_view text) {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stdout));
+}
+
+void print_error(std::string_view text) {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+}
+
+int end_output(int status) {
+  const bool flushed = std::fflush(stdout) == 0;
+  if ((flushed && std::ferror(stdout) == 0) || reader_gone(STDOUT_FILENO)) return status;
+  return complain({ErrorKind::kOverloaded, "standard output took no more",
+                   "is its disk full, or is it closed?"});
+}
+
 int complain(const Error& error) {
-  fmt::print(stderr, "tailward: {}\n", error.message);
-  if (!error.hint.empty()) fmt::print(stderr, "  hint: {}\n", error.hint);
+  std::string text = fmt::format("tailward: {}\n", error.message);
+  if (!error.hint.empty()) text += fmt::format("  hint: {}\n", error.hint);
+  print_error(text);
   return kUsage;
 }
 
@@ -39,7 +82,12 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const
     app.parse(argc, argv);
     return std::nullopt;
   } catch (const CLI::Success& asked) {
-    return app.exit(asked) == 0 ? kDone : kUsage;
+    std::ostringstream out;
+    std::ostringstream err;
+    const int status = app.exit(asked, out, err);
+    print_out(out.str());
+    print_error(err.str());
+    return status == 0 ? kDone : kUsage;
   } catch (const CLI::ParseError& error) {
     return complain(
         {ErrorKind::kInvalid, error.what(), fmt::format("see {} --help", app.get_name())});
@@ -60,15 +108,13 @@ ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 void ProgressLine::show(const report::Progress& progress) {
   if (!terminal_) return;
-  fmt::print(stderr, "\r\x1b[K{}", report::format_progress(progress));
-  std::fflush(stderr);
+  print_error(fmt::format("\r\x1b[K{}", report::format_progress(progress)));
   shown_ = true;
 }
 
 void ProgressLine::clear() {
   if (!shown_) return;
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  print_error("\r\x1b[K");
   shown_ = false;
 }
 
@@ -93,13 +139,35 @@ void raise_descriptor_limit() {
   static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
 }
 
+Result<void> probe_output(const std::string& path) {
+  if (path.empty() || path == "-") return {};
+  const auto cannot = [&path](int error, std::string hint) {
+    return fail(error == EACCES || error == EROFS ? ErrorKind::kDenied : ErrorKind::kInvalid,
+                fmt::format("cannot write {}: {}", path, std::strerror(error)), std::move(hint));
+  };
+  struct stat there {};
+  const bool exists = ::stat(path.c_str(), &there) == 0;
+  if (exists && S_ISDIR(there.st_mode)) {
+    return cannot(EISDIR, "give the name of a file, not of a folder");
+  }
+  if (exists && !S_ISREG(there.st_mode)) {
+    if (::access(path.c_str(), W_OK) == 0) return {};
+    return cannot(errno, "write to another file");
+  }
+  // A file is replaced in its folder, and a link's is the one it points into.
+  std::error_code ignored;
+  const std::filesystem::path real = std::filesystem::weakly_canonical(path, ignored);
+  const std::string folder = (real.empty() ? std::filesystem::path(path) : real).parent_path();
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  const int error = errno;
+  return cannot(error, error == ENOENT || error == ENOTDIR
+                           ? fmt::format("make the folder {} first", folder)
+                           : fmt::format("choose a folder you may write to; {} is not", folder));
+}
+
 Result<void> write_output(const std::string& path, const std::string& text) {
   if (path != "-") return write_file_atomically(path, text);
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (!written || std::fflush(stdout) != 0) {
-    return fail(ErrorKind::kDisconnected, "standard output took no more",
-                "is the reader still there?");
-  }
+  print_out(text);
   return {};
 }
 

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "report/json.h"
@@ -14,6 +15,20 @@ namespace tailward {
 inline constexpr int kDone = 0;
 inline constexpr int kAtFault = 1;  // measured, and something is wrong
 inline constexpr int kUsage = 2;    // the command line or the environment
+
+// Before anything else: a reader that goes away is an error of writing and no signal, the end of a
+// child can be waited for, and standard input, output and error are open, so that no other file
+// gets their numbers.
+void prepare_process();
+
+// To standard output; a failure is remembered for end_output().
+void print_out(std::string_view text);
+// To standard error; when that takes nothing, there is nobody left to tell.
+void print_error(std::string_view text);
+
+// Whether standard output has taken everything: returns `status`, or complains and returns kUsage.
+// A reader who has seen enough and has gone (tailward … | head) is no failure.
+int end_output(int status);
 
 // "tailward: MESSAGE" and the hint below it, to standard error. Returns kUsage.
 int complain(const Error& error);
@@ -43,7 +58,12 @@ report::RunInfo run_info(const std::string& command, std::uint64_t seed);
 // one.
 void raise_descriptor_limit();
 
-// To a file, whole or not at all, or to standard output for "-".
+// Whether write_output() will be able to write there, as far as can be told before there is
+// anything to write; empty is nowhere. The error is the one that writing would give.
+Result<void> probe_output(const std::string& path);
+
+// To a file, whole or not at all, or to standard output for "-"; failures of the latter are for
+// end_output().
 Result<void> write_output(const std::string& path, const std::string& text);
 
 }  // namespace tailward

@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
+#include <memory>
+
 #include "base/heap_count/heap_count.h"
 #include "console.h"
 #include "lab/demo.h"
 #include "lab/experiment.h"
 #include "lab/server.h"
+#include "net/loop.h"
 #include "net/real_clock.h"
 #include "report/html.h"
 
@@ -32,20 +36,56 @@ std::string command_line(int argc, const char* const* argv) {
   return text;
 }
 
-// Files first: the terminal's text says that they are there.
+// Minutes of measuring must not end with a file that could never have been written.
+Result<void> check_outputs(const Outputs& outputs) {
+  if (!outputs.json.empty() && outputs.json == outputs.html) {
+    return fail(ErrorKind::kInvalid, "--json and --html both write to " + outputs.json,
+                "name two files");
+  }
+  Result<void> can = probe_output(outputs.json);
+  return can ? probe_output(outputs.html) : can;
+}
+
+// Notes Ctrl-C and SIGTERM for a whole verb, while servers start and end and while files are
+// written too: between an arm's own watch and the next, the default would end the program there
+// and leave half of it behind.
+class StopWatch {
+ public:
+  StopWatch() : watch_(loop_.on_signals({SIGINT, SIGTERM}, [this](int) { asked_ = true; })) {
+    for (const int number : {SIGINT, SIGTERM}) restart_calls(number);
+  }
+  // Whether one has come since the start.
+  bool asked() {
+    loop_.run_until([this] { return asked_; }, std::chrono::milliseconds(1));
+    return asked_;
+  }
+
+ private:
+  // So that output to a slow reader is not cut by the signal.
+  static void restart_calls(int number) {
+    struct sigaction action {};
+    if (::sigaction(number, nullptr, &action) != 0) return;
+    action.sa_flags |= SA_RESTART;
+    static_cast<void>(::sigaction(number, &action, nullptr));
+  }
+
+  net::Loop loop_;
+  bool asked_ = false;
+  std::unique_ptr<net::SignalWatch> watch_;
+};
+
+// Each of the files, whatever becomes of the other; the first error.
 Result<void> write_files(const Outputs& outputs, const lab::Experiment& experiment,
                          const lab::ExperimentResult& result, const report::RunInfo& run) {
+  Result<void> json;
+  Result<void> html;
   if (!outputs.json.empty()) {
-    Result<void> written =
-        write_output(outputs.json, report::to_text(lab::to_json(experiment, result, run)));
-    if (!written) return written;
+    json = write_output(outputs.json, report::to_text(lab::to_json(experiment, result, run)));
   }
   if (!outputs.html.empty()) {
-    Result<void> written =
-        write_output(outputs.html, report::to_html(lab::to_report(experiment, result, run)));
-    if (!written) return written;
+    html = write_output(outputs.html, report::to_html(lab::to_report(experiment, result, run)));
   }
-  return {};
+  return json ? html : json;
 }
 
 int status_of(const lab::ExperimentResult& result) {
@@ -55,7 +95,8 @@ int status_of(const lab::ExperimentResult& result) {
 int list_experiments(const std::string& json) {
   if (json.empty()) {
     for (const lab::Experiment& experiment : lab::experiments()) {
-      fmt::print("{:<14} {} ({})\n", experiment.name, experiment.about, experiment.about_time);
+      print_out(fmt::format("{:<14} {} ({})\n", experiment.name, experiment.about,
+                            experiment.about_time));
     }
     return kDone;
   }
@@ -69,17 +110,14 @@ int list_experiments(const std::string& json) {
   return written ? kDone : complain(written.error());
 }
 
-// Runs `experiment` and writes its files; the caller prints.
+// Runs `experiment`; the caller writes and prints.
 Result<lab::ExperimentResult> measure(const lab::Experiment& experiment, lab::Context& context,
-                                      const Outputs& outputs, report::RunInfo& run) {
+                                      report::RunInfo& run) {
   const TimePoint started = net::real_now();
   Result<lab::ExperimentResult> result = experiment.run(context);
   if (!result) return result;
   run.duration = net::real_now() - started;
   run.partial = result->partial;
-  if (Result<void> written = write_files(outputs, experiment, *result, run); !written) {
-    return fail(written.error());
-  }
   return result;
 }
 
@@ -111,20 +149,23 @@ int run_lab(int argc, const char* const* argv) {
   if (name == "list") return list_experiments(outputs.json);
   const Result<const lab::Experiment*> experiment = lab::find_experiment(name);
   if (!experiment) return complain(experiment.error());
+  if (const Result<void> can = check_outputs(outputs); !can) return complain(can.error());
 
+  StopWatch stop;
   ProgressLine progress;
+  context.stop_asked = [&stop] { return stop.asked(); };
   context.progress = [&progress](const report::Progress& now) { progress.show(now); };
   context.heap = heap_use;
   report::RunInfo run = run_info(command_line(argc, argv), context.seed);
-  const Result<lab::ExperimentResult> result = measure(**experiment, context, outputs, run);
+  const Result<lab::ExperimentResult> result = measure(**experiment, context, run);
   progress.clear();
   if (!result) return complain(result.error());
+  const Result<void> written = write_files(outputs, **experiment, *result, run);
   // JSON on standard output stays alone there.
   if (outputs.json != "-" && outputs.html != "-") {
-    fmt::print("{}",
-               report::to_terminal(lab::to_report(**experiment, *result, run), output_style()));
+    print_out(report::to_terminal(lab::to_report(**experiment, *result, run), output_style()));
   }
-  return status_of(*result);
+  return written ? status_of(*result) : complain(written.error());
 }
 
 int run_demo(int argc, const char* const* argv) {
@@ -136,14 +177,17 @@ int run_demo(int argc, const char* const* argv) {
   add_outputs(app, outputs);
   if (const std::optional<int> status = parse_command_line(app, argc, argv)) return *status;
   const lab::Experiment& story = **lab::find_experiment("three-layer");
+  if (const Result<void> can = check_outputs(outputs); !can) return complain(can.error());
 
+  StopWatch stop;
   ProgressLine progress;
   const bool quiet = outputs.json == "-" || outputs.html == "-";
   const auto say = [&](const std::string& text) {
     progress.clear();
-    if (!quiet) fmt::print("{}\n", text);
-    std::fflush(stdout);
+    if (!quiet) print_out(text + "\n");
+    static_cast<void>(std::fflush(stdout));  // end_output() has the last word
   };
+  context.stop_asked = [&stop] { return stop.asked(); };
   context.progress = [&progress](const report::Progress& now) { progress.show(now); };
   context.arm_begins = [&say](const std::string& arm) { say(lab::demo_before(arm)); };
   context.arm_done = [&say](const lab::ArmResult& arm, const lab::ArmResult* unhedged) {
@@ -151,13 +195,14 @@ int run_demo(int argc, const char* const* argv) {
   };
   say(lab::demo_opening());
   report::RunInfo run = run_info(command_line(argc, argv), context.seed);
-  const Result<lab::ExperimentResult> result = measure(story, context, outputs, run);
-  if (!result) {
-    progress.clear();
-    return complain(result.error());
-  }
-  say(result->partial ? "Ended early: the story has no end this time." : lab::demo_closing());
-  return status_of(*result);
+  Result<lab::ExperimentResult> result = measure(story, context, run);
+  progress.clear();
+  if (!result) return complain(result.error());
+  if (!result->partial) result->checks.push_back(lab::demo_check(*result));
+  const Result<void> written = write_files(outputs, story, *result, run);
+  say(result->partial ? "Ended early: the story has no end this time."
+                      : lab::demo_closing(result->checks));
+  return written ? status_of(*result) : complain(written.error());
 }
 
 int run_lab_server(int argc, const char* const* argv) {

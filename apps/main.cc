@@ -1,6 +1,7 @@
 // Finds the verb and hands it the rest of the command line.
 #include <fmt/format.h>
 
+#include <string>
 #include <string_view>
 
 #include "console.h"
@@ -24,29 +25,26 @@ constexpr Verb kVerbs[] = {
 };
 
 void print_help() {
-  fmt::print(
+  std::string text =
       "tailward: why the P99 is high, what to fix, and in which order\n\n"
-      "usage: tailward VERB [ARGS…]\n\n");
+      "usage: tailward VERB [ARGS…]\n\n";
   for (const Verb& verb : kVerbs) {
-    if (!verb.about.empty()) fmt::print("  {:<8} {}\n", verb.name, verb.about);
+    if (!verb.about.empty()) text += fmt::format("  {:<8} {}\n", verb.name, verb.about);
   }
-  fmt::print(
+  text +=
       "\n  tailward VERB --help   what a verb does and takes\n"
-      "  tailward --version     the version\n");
+      "  tailward --version     the version\n";
+  print_out(text);
 }
 
-}  // namespace
-}  // namespace tailward
-
-int main(int argc, char** argv) {
-  using namespace tailward;
+int run(int argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "--help";
   if (name == "--help" || name == "-h" || name == "help") {
     print_help();
     return argc > 1 ? kDone : kUsage;
   }
   if (name == "--version") {
-    fmt::print("tailward {}\n", TAILWARD_VERSION);
+    print_out(fmt::format("tailward {}\n", TAILWARD_VERSION));
     return kDone;
   }
   for (const Verb& verb : kVerbs) {
@@ -56,4 +54,12 @@ int main(int argc, char** argv) {
   }
   return complain(
       {ErrorKind::kInvalid, fmt::format("there is no verb '{}'", name), "see tailward --help"});
+}
+
+}  // namespace
+}  // namespace tailward
+
+int main(int argc, char** argv) {
+  tailward::prepare_process();
+  return tailward::end_output(tailward::run(argc, argv));
 }

@@ -21,8 +21,8 @@ constexpr const char* kAbout =
     "servers instead, is said at --admin under /stats.\n";
 
 constexpr const char* kFooter =
-    "What is hedged: GET, HEAD and OPTIONS, and any request with an Idempotency-Key, unless its\n"
-    "body is longer than --body-limit. Everything else goes to one server only. Each attempt\n"
+    "What is hedged: GET, HEAD, OPTIONS, TRACE, and any request with an Idempotency-Key, unless\n"
+    "its body is longer than --body-limit. Everything else goes to one server only. Each attempt\n"
     "carries x-tailward-attempt: 0 is the original, 1 and above are hedges; a request that "
     "arrives\n"
     "with a number above 0 is not hedged again.\n"
@@ -133,9 +133,12 @@ Result<proxy::Options> read_options(const Texts& texts, std::uint64_t seed) {
   return options;
 }
 
+// A log whose reader has gone, or whose disk is full, must not disturb the service or its exit
+// status: hence past end_output(), which would report it.
 void say(const std::string& line) {
-  fmt::print("tailward proxy: {}\n", line);
-  std::fflush(stdout);
+  const std::string text = fmt::format("tailward proxy: {}\n", line);
+  const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+  static_cast<void>(written);
 }
 
 void end_on_signals(net::Loop& loop, proxy::Proxy& proxy) {

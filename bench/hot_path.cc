@@ -1,7 +1,7 @@
 // What the engine itself costs: one unhedged request, one record, one reading of the plan, one
 // quantile.
 //
-//   bench/run hot-path [--json FILE]
+//   bench/run hot-path [--json FILE]      (- for standard output; the table goes to standard error)
 //
 // Each figure is the median over batches of many calls, with the quartiles of the batches beside
 // it, and the number of allocations that the batches made, counted by a replaced operator new.
@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "base/file.h"
 #include "base/heap_count/heap_count.h"
 #include "base/rng.h"
@@ -108,6 +109,8 @@ std::vector<Measured> run() {
   };
   for (int i = 0; i < 2000; ++i) request(i);
   route.tick(now);
+  // Without a delay there would be no timer to arm, and the figures would flatter.
+  TAILWARD_CHECK(route.plan_board().read().stages == 1);
   results.push_back(measure("unhedged-request", 100, request));
 
   stats::Survival survival;
@@ -136,9 +139,14 @@ std::vector<Measured> run() {
   return results;
 }
 
+// Failures are for the end, as the stream remembers them.
+void put(std::FILE* to, const std::string& text) {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), to));
+}
+
 int print(const std::vector<Measured>& results, const std::string& json_path) {
-  fmt::print("{:<20} {:>10} {:>18} {:>12} {:>10}\n", "what", "ns", "quartiles", "allocations",
-             "bar ns");
+  std::string table = fmt::format("{:<20} {:>10} {:>18} {:>12} {:>10}\n", "what", "ns",
+                                  "quartiles", "allocations", "bar ns");
   bool ok = true;
   report::Json json{{"tailward", TAILWARD_VERSION},
                     {"command", "bench/run hot-path"},
@@ -149,9 +157,9 @@ int print(const std::vector<Measured>& results, const std::string& json_path) {
   for (const Measured& one : results) {
     const bool good = one.bar <= 0 || (one.ns <= one.bar && one.allocations == 0);
     ok = ok && good;
-    fmt::print("{:<20} {:>10.1f} {:>18} {:>12.4f} {:>10} {}\n", one.name, one.ns,
-               fmt::format("{:.1f}–{:.1f}", one.low, one.high), one.allocations,
-               one.bar > 0 ? fmt::format("≤ {:.0f}", one.bar) : "", good ? "" : "✗");
+    table += fmt::format("{:<20} {:>10.1f} {:>18} {:>12.4f} {:>10} {}\n", one.name, one.ns,
+                         fmt::format("{:.1f}–{:.1f}", one.low, one.high), one.allocations,
+                         one.bar > 0 ? fmt::format("≤ {:.0f}", one.bar) : "", good ? "" : "✗");
     json["results"].push_back({{"name", one.name},
                                {"ns", one.ns},
                                {"ns_low", one.low},
@@ -159,14 +167,19 @@ int print(const std::vector<Measured>& results, const std::string& json_path) {
                                {"allocations", one.allocations},
                                {"bar_ns", one.bar}});
   }
-  if (!json_path.empty()) {
-    const std::string text = report::to_text(json);
-    if (json_path == "-") {
-      fmt::print("{}", text);
-    } else if (const Result<void> written = write_file_atomically(json_path, text); !written) {
-      fmt::print(stderr, "bench: {}\n", written.error().message);
+  // JSON on standard output stays alone there.
+  put(json_path == "-" ? stderr : stdout, table);
+  if (json_path == "-") put(stdout, report::to_text(json));
+  if (!json_path.empty() && json_path != "-") {
+    const Result<void> written = write_file_atomically(json_path, report::to_text(json));
+    if (!written) {
+      put(stderr, fmt::format("bench: {}\n", written.error().message));
       return 2;
     }
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    put(stderr, "bench: standard output took no more\n");
+    return 2;
   }
   return ok ? 0 : 1;
 }
@@ -179,7 +192,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::string(argv[1]) == "--json") {
     json = argv[2];
   } else if (argc != 1) {
-    fmt::print(stderr, "usage: bench/run hot-path [--json FILE]\n");
+    tailward::put(stderr, "usage: bench/run hot-path [--json FILE]\n");
     return 2;
   }
   return tailward::print(tailward::run(), json);

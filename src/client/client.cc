@@ -17,16 +17,25 @@ bool good_status(int status) {
   return status != 429 && status != 500 && status != 502 && status != 503 && status != 504;
 }
 
-// Retry-After in seconds. A date, a negative number or nonsense asks for no further attempt: a date
-// would need the wall clock, and to guess it would be to disobey.
+// A count of `unit` in a field; what is negative or no number asks for no further attempt.
+template <class Unit>
+Pushback parse_pushback(std::string_view text) {
+  std::uint32_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc{} || end != text.data() + text.size()) return {Pushback::Kind::kNever, {}};
+  return {Pushback::Kind::kAfter, Unit(count)};
+}
+
+// gRPC's field (proposal A6), or Retry-After (RFC 9110 §10.2.3) in seconds. A date there asks for
+// no further attempt: it would need the wall clock, and to guess it would be to disobey.
 Pushback pushback_of(const http::Fields& fields) {
-  const std::optional<std::string_view> text = fields.find("retry-after");
-  if (!text) return {};
-  std::uint32_t seconds = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), seconds);
-  if (error != std::errc{} || end != text->data() + text->size())
-    return {Pushback::Kind::kNever, {}};
-  return {Pushback::Kind::kAfter, std::chrono::seconds(seconds)};
+  if (const auto text = fields.find("grpc-retry-pushback-ms")) {
+    return parse_pushback<std::chrono::milliseconds>(*text);
+  }
+  if (const auto text = fields.find("retry-after")) {
+    return parse_pushback<std::chrono::seconds>(*text);
+  }
+  return {};
 }
 
 bool has_body(const http::Response& head) {
@@ -107,6 +116,10 @@ void Call::begin(http::Request&& head, bool replayable, const CallOptions& optio
   idempotent_ = options.idempotent.value_or(http::is_safe(head_.method) ||
                                             head_.fields.find("idempotency-key").has_value());
   info.idempotent = idempotent_;
+  // Told that it is not idempotent, it is not sent again even where its method would allow it.
+  resend_ = idempotent_                      ? net::ExchangeOptions::Resend::kAlways
+            : options.idempotent.has_value() ? net::ExchangeOptions::Resend::kNever
+                                             : net::ExchangeOptions::Resend::kByMethod;
   info.replayable = replayable;
   info.is_hedge = first_number_ > 0;
   info.deadline = options.deadline;
@@ -147,7 +160,7 @@ void Call::start_attempt(const Action& action) {
   attempt = std::make_unique<Attempt>(*this, action.attempt, pool);
   net::ExchangeOptions options;
   options.hedge = action.attempt > 0;
-  if (idempotent_) options.resend = net::ExchangeOptions::Resend::kAlways;
+  options.resend = resend_;
   if (streaming_) {
     attempt->exchange.start_streaming(head_, options);
   } else {
@@ -162,7 +175,7 @@ void Call::outcome(hedge::AttemptIndex attempt, const Outcome& outcome) {
 void Call::finished(const Action& action) {
   timer_.cancel();
   if (action.ending == Action::Ending::kCallerGone) return;
-  if (action.ending == Action::Ending::kTimedOut) {
+  if (action.ending == Action::Ending::kTimedOut && action.attempt == hedge::kNoAttempt) {
     handler_.on_error({ErrorKind::kTimedOut, "no answer before the deadline", {}});
     return;
   }

@@ -157,6 +157,7 @@ class Call {
   int first_number_ = 0;  // the primary's attempt number: the one the request arrived with
   bool streaming_ = false;
   bool idempotent_ = false;
+  net::ExchangeOptions::Resend resend_ = net::ExchangeOptions::Resend::kByMethod;
   bool may_hedge_ = false;
   bool has_host_field_ = false;
   bool paused_ = false;

@@ -5,12 +5,14 @@
 // was learned while healthy. Its share of first attempts that last longer is the trigger rate at
 // the baseline.
 //
-// Learned from the first `samples_min` first attempts, and anew from more of them until there are
-// `samples_enough`: a share of 10 % from 200 samples may well be one of 15 %, which is the limit
-// between healthy and not. From then on moved towards what is measured, slowly (time constant
-// `adapt`) and only while the rate at the baseline stays below the healthy limit; at once when the
-// service has become faster. A service that was sick from the start has a sick baseline: then the
-// trigger rate itself and the server's own evidence must tell (hedge/verdict.h).
+// Learned from the first `samples_min` first attempts, and anew whenever their number has doubled,
+// until there are `samples_enough`: a share of 10 % from 200 samples may well be one of 15 %, which
+// is the limit between healthy and not. It is learned anew only while what it says can be the noise
+// of its few samples; a slow-down is no noise. Otherwise it moves towards what is measured, upwards
+// with the time constant `adapt`, downwards ten times as fast (not at once: a minimum of noisy
+// readings would be too low), and only while the rate at the baseline is healthy. A service that
+// was sick from the start has a sick baseline: then the trigger rate itself and the server's own
+// evidence must tell (hedge/verdict.h).
 //
 // Thread safety: one loop.
 #pragma once
@@ -43,6 +45,8 @@ class Baseline {
   [[nodiscard]] double trigger_rate() const { return rate_; }
 
  private:
+  void learn(const stats::Survival& first_attempts);
+
   Config config_;
   std::optional<Duration> delay_;
   std::optional<Duration> median_;

@@ -48,9 +48,11 @@ TEST(BaselineTest, LearnsNothingFromATailThatIsAllCensored) {
 
 TEST(BaselineTest, IsLearnedAnewWhileItsSamplesAreFew) {
   Baseline baseline = hedge::baseline();
-  baseline.update(even(200, 60ms), 100ms);
-  expect_near(baseline.delay(), 54ms);
-  baseline.update(even(600, 100ms), 100ms);
+  baseline.update(even(200, 92ms), 100ms);
+  expect_near(baseline.delay(), 82800us);
+  baseline.update(even(399, 100ms), 1us);
+  expect_near(baseline.delay(), 82800us);
+  baseline.update(even(400, 100ms), 1us);
   expect_near(baseline.delay(), 90ms);
   expect_near(baseline.median(), 50ms);
 }
@@ -81,12 +83,34 @@ TEST(BaselineTest, FollowsASlightSlowDownSlowly) {
   expect_near(baseline.delay(), 93600us);
 }
 
-TEST(BaselineTest, FollowsASpeedUpAtOnce) {
+TEST(BaselineTest, FollowsASpeedUpWithinMinutes) {
   Baseline baseline = hedge::baseline();
   baseline.update(even(2000, 100ms), 100ms);
   baseline.update(even(2000, 50ms), 100ms);
+  expect_near(baseline.delay(), 90ms);
+  for (int second = 0; second < 600; ++second) baseline.update(even(2000, 50ms), 1s);
   expect_near(baseline.delay(), 45ms);
   expect_near(baseline.median(), 25ms);
+}
+
+// A service that slows down while its baseline is young must not get a slow baseline.
+TEST(BaselineTest, ASlowDownWhileItIsLearnedIsNotLearned) {
+  Baseline baseline = hedge::baseline();
+  stats::Survival samples = even(300, 5ms);
+  baseline.update(samples, 100ms);
+  for (int i = 0; i < 3000; ++i) {
+    samples.record(50ms);
+    baseline.update(samples, 50ms);
+  }
+  expect_near(baseline.delay(), 4500us);
+  EXPECT_GT(baseline.trigger_rate(), 0.9);
+}
+
+TEST(BaselineTest, TheRateGoesOnWhenTheSamplesGetFewAgain) {
+  Baseline baseline = hedge::baseline();
+  baseline.update(even(2000, 100ms), 100ms);
+  baseline.update(even(50, 300ms), 100ms);
+  EXPECT_NEAR(baseline.trigger_rate(), 0.7, 0.03);
 }
 
 }  // namespace

@@ -37,10 +37,15 @@ bool Budget::allows() const {
   return balance_ >= kToken && static_cast<double>(hedges_ + 1) <= in_flight_max;
 }
 
-bool Budget::try_hedge() {
+bool Budget::could_hedge() const {
   for (const Budget* budget = this; budget != nullptr; budget = budget->parent_) {
     if (!budget->allows()) return false;
   }
+  return true;
+}
+
+bool Budget::try_hedge() {
+  if (!could_hedge()) return false;
   for (Budget* budget = this; budget != nullptr; budget = budget->parent_) {
     if (!budget->config_.unlimited) budget->balance_ -= kToken;
     ++budget->hedges_;

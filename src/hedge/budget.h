@@ -43,6 +43,8 @@ class Budget {
   // Takes a token for a hedge and counts it as in flight, or refuses and changes nothing.
   [[nodiscard]] bool try_hedge();
   void hedge_ends();
+  // Whether try_hedge() would take a token now; changes nothing.
+  [[nodiscard]] bool could_hedge() const;
 
   [[nodiscard]] double balance() const { return static_cast<double>(balance_) / kToken; }
   [[nodiscard]] std::int64_t primaries_in_flight() const { return primaries_; }

@@ -72,6 +72,8 @@ void Hosts::attempt_ends(HostIndex index) {
 void Hosts::attempt_failed(HostIndex index, TimePoint now) {
   Host& host = hosts_[index];
   ++host.failures;
+  // What was under way when it was suspended fails with it: one fault, one suspension.
+  if (now < host.suspended_until) return;
   ++host.failures_in_a_row;
   if (host.failures_in_a_row < config_.failures_min) return;
   const int doublings = std::min(host.failures_in_a_row - config_.failures_min, 20);

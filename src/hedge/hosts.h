@@ -59,7 +59,9 @@ class Hosts {
   void attempt_begins(HostIndex host, TimePoint now);
   // The attempt's latency does not come here: first attempts go to first_attempts(host).
   void attempt_ends(HostIndex host);
-  void attempt_succeeded(HostIndex host) { hosts_[host].failures_in_a_row = 0; }
+  // It answered, whatever it answered.
+  void attempt_answered(HostIndex host) { hosts_[host].failures_in_a_row = 0; }
+  // It did not answer: refused, reset, silent.
   void attempt_failed(HostIndex host, TimePoint now);
 
   // The estimator of that host; allocates when the host had been evicted.

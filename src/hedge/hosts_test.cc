@@ -83,7 +83,7 @@ TEST(HostsTest, AHostThatFailsTimeAndAgainIsSuspendedForAWhile) {
 TEST(HostsTest, ASuccessInBetweenStartsTheRowAnew) {
   Hosts hosts = hosts_of(2);
   fail_in_a_row(hosts, 0, 2, kStart);
-  hosts.attempt_succeeded(0);
+  hosts.attempt_answered(0);
   fail_in_a_row(hosts, 0, 2, kStart);
   EXPECT_EQ(drawn(hosts, {}), (std::set<HostIndex>{0, 1}));
   EXPECT_EQ(hosts.at(0).failures, 4u);
@@ -91,12 +91,21 @@ TEST(HostsTest, ASuccessInBetweenStartsTheRowAnew) {
 
 TEST(HostsTest, ASuspensionDoublesUpToItsLimit) {
   Hosts hosts = hosts_of(2);
-  fail_in_a_row(hosts, 0, 4, kStart);
-  EXPECT_EQ(hosts.at(0).suspended_until, kStart + 2s);
-  fail_in_a_row(hosts, 0, 1, kStart);
-  EXPECT_EQ(hosts.at(0).suspended_until, kStart + 4s);
-  fail_in_a_row(hosts, 0, 100, kStart);
-  EXPECT_EQ(hosts.at(0).suspended_until, kStart + 30s);
+  fail_in_a_row(hosts, 0, 3, kStart);
+  TimePoint now = kStart;
+  for (const Duration length : {1s, 2s, 4s, 8s, 16s, 30s, 30s}) {
+    EXPECT_EQ(hosts.at(0).suspended_until, now + length);
+    now += length;
+    fail_in_a_row(hosts, 0, 1, now);
+  }
+}
+
+// A host that restarts resets all its connections at once: that is one fault.
+TEST(HostsTest, ABurstOfFailuresIsOneSuspension) {
+  Hosts hosts = hosts_of(2);
+  fail_in_a_row(hosts, 0, 50, kStart);
+  EXPECT_EQ(hosts.at(0).suspended_until, kStart + 1s);
+  EXPECT_EQ(hosts.at(0).failures, 50u);
 }
 
 TEST(HostsTest, ASuspendedHostIsBetterThanNone) {

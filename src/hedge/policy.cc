@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 #include <charconv>
+#include <cmath>
 
 #include "base/units.h"
 
 namespace tailward::hedge {
 namespace {
 
+constexpr const char* kTooLate = "its last hedge would come more than an hour late";
 constexpr const char* kForms =
     "one of: off, fixed:50ms, quantile:0.95; a further :N sends up to N hedges";
 
@@ -22,6 +25,24 @@ std::string_view take(std::string_view& rest) {
 
 tl::unexpected<Error> bad(std::string_view text, std::string_view why) {
   return fail(ErrorKind::kInvalid, fmt::format("policy '{}': {}", text, why), kForms);
+}
+
+// In milliseconds, to the nanosecond.
+std::string exact_ms(Duration duration) {
+  const std::int64_t ns = duration.count();
+  std::string text = fmt::format("{}.{:06}", ns / 1'000'000, ns % 1'000'000);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + "ms";
+}
+
+// As few digits as tell it from every other number, and no exponent, which parse_share() does not
+// read.
+std::string exact_share(double share) {
+  std::array<char, 400> digits{};
+  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), share,
+                                          std::chars_format::fixed);
+  return {digits.data(), error == std::errc{} ? end : digits.data()};
 }
 
 }  // namespace
@@ -37,6 +58,7 @@ Result<Policy> parse_policy(std::string_view text) {
     policy.kind = Policy::Kind::kFixed;
     const Result<Duration> delay = parse_duration(value);
     if (!delay) return bad(text, delay.error().message);
+    if (*delay > kLastHedgeMax) return bad(text, kTooLate);
     policy.delay = *delay;
   } else if (kind == "quantile") {
     policy.kind = Policy::Kind::kQuantile;
@@ -44,7 +66,10 @@ Result<Policy> parse_policy(std::string_view text) {
     if (!quantile || *quantile <= 0 || *quantile >= 1) {
       return bad(text, "the quantile must lie between 0 and 1");
     }
-    policy.quantile = *quantile;
+    // 99.9 % is 0.999, whatever the division by 100 made of it.
+    constexpr double kDigits = 1e12;
+    const double rounded = std::round(*quantile * kDigits) / kDigits;
+    policy.quantile = value.ends_with('%') && rounded > 0 && rounded < 1 ? rounded : *quantile;
   } else {
     return bad(text, "unknown");
   }
@@ -56,6 +81,7 @@ Result<Policy> parse_policy(std::string_view text) {
       return bad(text, fmt::format("hedges of one request must be 1 to {}", kHedgesMax));
     }
   }
+  if (policy.delay * policy.copies > kLastHedgeMax) return bad(text, kTooLate);
   return policy;
 }
 
@@ -65,9 +91,9 @@ std::string to_string(const Policy& policy) {
     case Policy::Kind::kOff:
       return "off";
     case Policy::Kind::kFixed:
-      return fmt::format("fixed:{:g}ms{}", to_ms(policy.delay), copies);
+      return fmt::format("fixed:{}{}", exact_ms(policy.delay), copies);
     case Policy::Kind::kQuantile:
-      return fmt::format("quantile:{:g}{}", policy.quantile, copies);
+      return fmt::format("quantile:{}{}", exact_share(policy.quantile), copies);
   }
   return "off";
 }

@@ -14,6 +14,7 @@ namespace tailward::hedge {
 
 inline constexpr int kHedgesMax = 4;                 // of one request
 inline constexpr int kAttemptsMax = 1 + kHedgesMax;  // the primary and its hedges
+inline constexpr Duration kLastHedgeMax = std::chrono::hours(1);  // after the start
 
 struct Policy {
   enum class Kind {
@@ -28,8 +29,9 @@ struct Policy {
 };
 
 // "off", "fixed:50ms", "fixed:50ms:2", "quantile:0.95", "quantile:0.95:2". kInvalid with the forms
-// as hint.
+// as hint, also when the last hedge would come later than kLastHedgeMax.
 Result<Policy> parse_policy(std::string_view text);
+// What parse_policy() reads as the same policy.
 std::string to_string(const Policy& policy);
 
 // What to do for one request, stage by stage: at `delay` after its start, if it is still

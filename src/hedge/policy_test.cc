@@ -1,9 +1,13 @@
 #include "hedge/policy.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <thread>
+
+#include "base/rng.h"
 
 namespace tailward::hedge {
 namespace {
@@ -38,6 +42,52 @@ TEST(PolicyTest, WritesWhatItReads) {
   }
 }
 
+void expect_round_trip(const Policy& policy) {
+  const std::string text = to_string(policy);
+  const auto read = parse_policy(text);
+  ASSERT_TRUE(read.has_value()) << text;
+  EXPECT_EQ(read->kind, policy.kind) << text;
+  EXPECT_EQ(read->copies, policy.copies) << text;
+  if (policy.kind == Policy::Kind::kFixed) {
+    EXPECT_EQ(read->delay, policy.delay) << text;
+  } else {
+    EXPECT_EQ(read->quantile, policy.quantile) << text;
+  }
+}
+
+TEST(PolicyTest, IsReadBackExactlyAsItWas) {
+  Rng rng(7);
+  const std::int64_t longest = kLastHedgeMax.count();
+  for (int copies = 1; copies <= kHedgesMax; ++copies) {
+    for (const Duration delay : {Duration{0}, Duration{1}, Duration{999'999}, Duration{1'000'001},
+                                 Duration{longest / copies}}) {
+      expect_round_trip({.kind = Policy::Kind::kFixed, .delay = delay, .copies = copies});
+    }
+    for (const double quantile : {1e-300, 1e-5, 0.1, 0.999999999, 1 - 0x1p-53}) {
+      expect_round_trip({.kind = Policy::Kind::kQuantile, .quantile = quantile, .copies = copies});
+    }
+    for (int i = 0; i < 2000; ++i) {
+      const double ns = std::exp2(rng.uniform(0, std::log2(static_cast<double>(longest) / copies)));
+      expect_round_trip({.kind = Policy::Kind::kFixed,
+                         .delay = Duration{static_cast<std::int64_t>(ns)},
+                         .copies = copies});
+      const double quantile = 1 - std::exp2(-rng.uniform(0.001, 40));
+      expect_round_trip({.kind = Policy::Kind::kQuantile, .quantile = quantile, .copies = copies});
+    }
+  }
+}
+
+TEST(PolicyTest, WritesWhatPeopleTypeInOneForm) {
+  EXPECT_EQ(to_string(parse_policy("fixed:20m").value()), "fixed:1200000ms");
+  EXPECT_EQ(to_string(parse_policy("fixed:250us").value()), "fixed:0.25ms");
+  for (int tenths = 1; tenths < 1000; ++tenths) {
+    const std::string percent = fmt::format("quantile:{}.{}%", tenths / 10, tenths % 10);
+    std::string share = fmt::format("quantile:0.{:03}", tenths);
+    share.erase(share.find_last_not_of('0') + 1);
+    EXPECT_EQ(to_string(parse_policy(percent).value()), share);
+  }
+}
+
 TEST(PolicyTest, RefusesTheRestWithTheFormsAsHint) {
   for (const char* text : {"",
                            "on",
@@ -53,6 +103,9 @@ TEST(PolicyTest, RefusesTheRestWithTheFormsAsHint) {
                            "fixed:50ms:x",
                            "fixed:50ms:1:1",
                            "fixed:50ms:-1",
+                           "fixed:61m",
+                           "fixed:16m:4",
+                           "fixed:2000000h:4",
                            "quantile",
                            "quantile:",
                            "quantile:0",

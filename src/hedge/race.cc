@@ -58,12 +58,12 @@ Actions Race::on_outcome(AttemptIndex attempt, const Outcome& outcome, TimePoint
   switch (outcome.result) {
     case Outcome::Class::kGood:
       end_attempt(attempt, End::kGood, now);
-      end_all(End::kSuperseded, now, out);
+      end_all(End::kSuperseded, attempt, now, out);
       finish(Action::Ending::kAnswered, attempt, now, out);
       break;
     case Outcome::Class::kFatal:
       end_attempt(attempt, outcome.has_answer ? End::kBadAnswer : End::kNoAnswer, now);
-      end_all(End::kSuperseded, now, out);
+      end_all(End::kSuperseded, attempt, now, out);
       finish(Action::Ending::kFailed, attempt, now, out);
       break;
     case Outcome::Class::kNotSent:
@@ -86,8 +86,10 @@ Actions Race::on_timer(TimePoint now) {
   if (state_ != State::kRunning) return out;
   armed_at_ = kNever;
   if (now >= request_.deadline) {
-    end_all(End::kCancelled, now, out);
-    finish(Action::Ending::kTimedOut, kNoAttempt, now, out);
+    // A failure that said something is better than nothing.
+    const AttemptIndex answer = held_has_answer() ? held_ : kNoAttempt;
+    end_all(End::kCancelled, answer, now, out);
+    finish(Action::Ending::kTimedOut, answer, now, out);
     return out;
   }
   if (waits_for_pushback_) {
@@ -105,7 +107,7 @@ Actions Race::on_timer(TimePoint now) {
 Actions Race::on_caller_gone(TimePoint now) {
   Actions out;
   if (state_ != State::kRunning) return out;
-  end_all(End::kCancelled, now, out);
+  end_all(End::kCancelled, kNoAttempt, now, out);
   finish(Action::Ending::kCallerGone, kNoAttempt, now, out);
   return out;
 }
@@ -132,8 +134,7 @@ void Race::go_on_after_failure(TimePoint now, Actions& out) {
       arm(out);
       return;
     }
-  } else if (may_go_on && eligible_ && !anything_alive() && not_before_ < request_.deadline &&
-             not_before_ - now <= route_->config_.pushback_wait_max) {
+  } else if (may_go_on && !anything_alive() && worth_waiting_for(now)) {
     waits_for_pushback_ = true;
     arm(out);
     return;
@@ -143,6 +144,23 @@ void Race::go_on_after_failure(TimePoint now, Actions& out) {
   } else {
     finish(Action::Ending::kFailed, held_, now, out);
   }
+}
+
+// Whether an attempt at not_before_ is likely to be allowed: otherwise the caller has its answer
+// now.
+bool Race::worth_waiting_for(TimePoint now) {
+  if (!eligible_ || not_before_ >= request_.deadline ||
+      not_before_ - now > route_->config_.pushback_wait_max) {
+    return false;
+  }
+  return route_->breaker_.allows_hedge(now) && route_->budget_.could_hedge() &&
+         choose_host(now) != kNoHost;
+}
+
+HostIndex Race::choose_host(TimePoint now) {
+  std::array<HostIndex, kAttemptsMax> used;
+  for (std::size_t i = 0; i < attempts_count_; ++i) used[i] = attempts_[i].host;
+  return route_->hosts_.choose(std::span(used.data(), attempts_count_), now, route_->rng_);
 }
 
 bool Race::try_hedge(bool after_failure, TimePoint now, Actions& out) {
@@ -176,9 +194,7 @@ std::optional<Denied> Race::admit_hedge(TimePoint now, HostIndex& host) {
     return Denied::kDeadline;
   }
   if (!route_->breaker_.allows_hedge(now)) return Denied::kBreaker;
-  std::array<HostIndex, kAttemptsMax> used;
-  for (std::size_t i = 0; i < attempts_count_; ++i) used[i] = attempts_[i].host;
-  host = route_->hosts_.choose(std::span(used.data(), attempts_count_), now, route_->rng_);
+  host = choose_host(now);
   if (host == kNoHost) return Denied::kNoOtherHost;
   // Last, since it takes a token.
   if (!route_->budget_.try_hedge()) return Denied::kBudget;
@@ -209,7 +225,7 @@ void Race::end_attempt(AttemptIndex index, End end, TimePoint now) {
   switch (end) {
     case End::kGood:
       ++counters.succeeded;
-      route_->hosts_.attempt_succeeded(attempt.host);
+      route_->hosts_.attempt_answered(attempt.host);
       if (teaches) route_->hosts_.first_attempts(attempt.host).record(elapsed);
       if (primary) breaker.first_attempt_ended(now, false);
       if (attempt.probe) breaker.probe_ended(now, false);
@@ -219,7 +235,11 @@ void Race::end_attempt(AttemptIndex index, End end, TimePoint now) {
       // Errors never enter the estimators: a server that fails fast is not fast.
       ++counters.failed;
       // A server that answers is there, whatever it answers: only silence suspends a host.
-      if (end == End::kNoAnswer) route_->hosts_.attempt_failed(attempt.host, now);
+      if (end == End::kNoAnswer) {
+        route_->hosts_.attempt_failed(attempt.host, now);
+      } else {
+        route_->hosts_.attempt_answered(attempt.host);
+      }
       if (primary) breaker.first_attempt_ended(now, true);
       if (attempt.probe) breaker.probe_ended(now, true);
       break;
@@ -235,14 +255,16 @@ void Race::end_attempt(AttemptIndex index, End end, TimePoint now) {
       if (attempt.probe) breaker.probe_withdrawn(now);
       break;
     case End::kNotSent:
-      ++counters.cancelled;
+      ++counters.not_sent;
+      if (!primary) ++counters.hedges_not_sent;
       if (attempt.probe) breaker.probe_withdrawn(now);
       break;
   }
 }
 
-void Race::end_all(End end, TimePoint now, Actions& out) {
+void Race::end_all(End end, AttemptIndex except, TimePoint now, Actions& out) {
   for (AttemptIndex i = 0; i < attempts_count_; ++i) {
+    if (i == except) continue;
     if (attempts_[i].state == Attempt::State::kAlive) {
       end_attempt(i, end, now);
     } else if (attempts_[i].state != Attempt::State::kHeld) {

@@ -144,7 +144,12 @@ class Race {
   void run_due_stage(TimePoint now, Actions& out);
   void go_on_after_failure(TimePoint now, Actions& out);
   void end_attempt(AttemptIndex index, End end, TimePoint now);
-  void end_all(End end, TimePoint now, Actions& out);
+  // All living attempts but one, and the answers that are held.
+  void end_all(End end, AttemptIndex except, TimePoint now, Actions& out);
+  [[nodiscard]] bool worth_waiting_for(TimePoint now);
+  // A host that this request has not used; kNoHost when there is none.
+  [[nodiscard]] HostIndex choose_host(TimePoint now);
+  [[nodiscard]] bool held_has_answer() const { return held_rank_ >= 2; }
   void hold_or_release(AttemptIndex index, bool has_answer, Actions& out);
   void obey(const Outcome& outcome, TimePoint now);
   void finish(Action::Ending ending, AttemptIndex answer, TimePoint now, Actions& out);

@@ -88,7 +88,8 @@ HostIndex host_of(const Actions& actions) {
 // Attempts are where they should be: begun = ended + alive.
 void expect_balanced(const Route& route, std::uint64_t in_flight = 0) {
   const Counters& c = route.counters();
-  EXPECT_EQ(c.attempts, c.succeeded + c.failed + c.superseded + c.cancelled + in_flight);
+  EXPECT_EQ(c.attempts,
+            c.succeeded + c.failed + c.superseded + c.cancelled + c.not_sent + in_flight);
   EXPECT_EQ(c.attempts, c.requests + c.hedges);
   std::uint64_t at_hosts = 0;
   for (std::size_t i = 0; i < route.hosts().size(); ++i) {
@@ -352,6 +353,35 @@ TEST(RaceTest, ALongPushbackIsPassedOnRatherThanWaitedFor) {
       ElementsAre("finish 0 failed"));
 }
 
+TEST(RaceTest, NobodyWaitsForAHedgeThatCannotBeSent) {
+  const Outcome later = pushed_back({Pushback::Kind::kAfter, 1s});
+  auto single = fixed_route(50ms, 1, 1);
+  Race alone(*single);
+  (void)alone.start({}, kStart);
+  EXPECT_THAT(to_texts(alone.on_outcome(0, later, kStart + 1ms)), ElementsAre("finish 0 failed"));
+  RouteConfig config = config_with(fixed(50ms));
+  config.budget = {.share = 0, .burst = 0, .floor = 0};
+  auto poor = route_of(config);
+  Race broke(*poor);
+  (void)broke.start({}, kStart);
+  EXPECT_THAT(to_texts(broke.on_outcome(0, later, kStart + 1ms)), ElementsAre("finish 0 failed"));
+}
+
+TEST(RaceTest, AnAttemptThatALimitOfOursKeptBackIsNobodysFailure) {
+  auto route = fixed_route();
+  Race race(*route);
+  (void)race.start({}, kStart);
+  (void)race.on_timer(kStart + 50ms);
+  const Outcome refused{.result = Outcome::Class::kNotSent, .has_answer = false};
+  EXPECT_THAT(to_texts(race.on_outcome(1, refused, kStart + 50ms)), IsEmpty());
+  EXPECT_THAT(to_texts(race.on_outcome(0, kGood, kStart + 70ms)),
+              ElementsAre("cancel 1", "finish 0 answered"));
+  EXPECT_EQ(route->counters().not_sent, 1u);
+  EXPECT_EQ(route->counters().failed, 0u);
+  EXPECT_EQ(route->counters().extra_load(), 0);
+  expect_balanced(*route);
+}
+
 // Report 16.
 TEST(RaceTest, NothingIsHedgedAfterTooManyRequests) {
   auto route = fixed_route(50ms, 2);
@@ -386,6 +416,17 @@ TEST(RaceTest, TheDeadlineCancelsEveryAttempt) {
   EXPECT_THAT(to_texts(race.on_timer(kStart + 80ms)),
               ElementsAre("cancel 0", "cancel 1", "finish timed out"));
   EXPECT_EQ(route->counters().timed_out, 1u);
+  expect_balanced(*route);
+}
+
+TEST(RaceTest, AtTheDeadlineAnAnswerThatWasHeldIsBetterThanNone) {
+  auto route = fixed_route();
+  Race race(*route);
+  (void)race.start({.deadline = kStart + 80ms}, kStart);
+  (void)race.on_timer(kStart + 50ms);
+  (void)race.on_outcome(0, kAnswered503, kStart + 60ms);
+  EXPECT_THAT(to_texts(race.on_timer(kStart + 80ms)),
+              ElementsAre("cancel 1", "finish 0 timed out"));
   expect_balanced(*route);
 }
 

@@ -73,13 +73,20 @@ void Route::tick(TimePoint now) {
   const Duration elapsed = last_tick_ == TimePoint{} ? Duration{} : now - last_tick_;
   last_tick_ = now;
   // A service with little traffic keeps its few samples: old ones are better than none.
-  const bool enough = merged_.weight() > 2 * config_.samples_min;
+  const bool enough = merged_.weight() > 2 * samples_needed();
   const double factor =
       enough ? std::exp2(-to_seconds(elapsed) / to_seconds(config_.half_life)) : 1.0;
   hosts_.decay(factor, now);
   merged_ = first_attempts_now();
   baseline_.update(merged_, elapsed);
   board_.publish(make_plan());
+}
+
+double Route::samples_needed() const {
+  const double floor = std::max(config_.samples_min, Baseline::Config{}.samples_min);
+  return config_.policy.kind == Policy::Kind::kQuantile
+             ? samples_for(config_.policy.quantile, floor)
+             : floor;
 }
 
 Plan Route::make_plan() const {
@@ -123,6 +130,8 @@ Verdict Route::verdict(TimePoint now, std::optional<double> lock_wait_ratio) {
   input.median = merged_.quantile(0.5);
   input.baseline_median = baseline_.median();
   input.lock_wait_ratio = lock_wait_ratio;
+  input.hedging = config_.policy.kind != Policy::Kind::kOff;
+  input.breaker_open = breaker_.state() != Breaker::State::kClosed;
   return judge(input, config_.limits);
 }
 

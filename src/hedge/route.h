@@ -61,7 +61,7 @@ std::string_view to_string(Denied denied);
 
 // Since the route began. Invariant, at every instant:
 //   attempts = requests + hedges
-//   attempts = succeeded + failed + superseded + cancelled + in flight
+//   attempts = succeeded + failed + superseded + cancelled + not sent + in flight
 struct Counters {
   std::uint64_t requests = 0;
   std::uint64_t eligible =
@@ -77,8 +77,10 @@ struct Counters {
   // How attempts ended.
   std::uint64_t succeeded = 0;
   std::uint64_t failed = 0;
-  std::uint64_t superseded = 0;  // another attempt won
-  std::uint64_t cancelled = 0;   // the caller went away or its deadline passed
+  std::uint64_t superseded = 0;       // another attempt won
+  std::uint64_t cancelled = 0;        // the caller went away or its deadline passed
+  std::uint64_t not_sent = 0;         // a limit of our own kept it from being sent
+  std::uint64_t hedges_not_sent = 0;  // the hedges among them
   // How requests ended.
   std::uint64_t answered = 0;
   std::uint64_t answered_badly =
@@ -89,7 +91,9 @@ struct Counters {
   Duration wasted{};
 
   [[nodiscard]] double extra_load() const {
-    return requests == 0 ? 0 : static_cast<double>(hedges) / static_cast<double>(requests);
+    return requests == 0
+               ? 0
+               : static_cast<double>(hedges - hedges_not_sent) / static_cast<double>(requests);
   }
   [[nodiscard]] double trigger_rate() const {
     return eligible == 0 ? 0 : static_cast<double>(hedged_requests) / static_cast<double>(eligible);
@@ -133,6 +137,8 @@ class Route {
   friend class Race;
 
   [[nodiscard]] Plan make_plan() const;
+  // So many finished first attempts that delay and baseline can be learned; twice as many are kept.
+  [[nodiscard]] double samples_needed() const;
   void deny(Denied why) { ++counters_.denied[static_cast<std::size_t>(why)]; }
 
   RouteConfig config_;

@@ -74,7 +74,7 @@ std::string sentence_of(Layer layer, const Rate& rate, double extra_load, bool e
     case Layer::kWatch:
       if (evidence_worse) {
         return fmt::format(
-            "{}, and the servers' own figures got worse with hedging: look at them "
+            "{}, and the servers' own figures are worse than their baseline: look at them "
             "before trusting the P99.",
             measured);
       }
@@ -118,6 +118,10 @@ Verdict judge(const VerdictInput& input, const VerdictLimits& limits) {
       static_cast<double>(input.hedged), static_cast<double>(input.eligible), limits.confidence);
   verdict.trigger_low = trigger.low;
   verdict.trigger_high = trigger.high;
+  if (!input.hedging) {
+    verdict.sentence = "Nothing is hedged: the policy is off.";
+    return verdict;
+  }
   if (input.eligible < limits.requests_min) {
     verdict.sentence = fmt::format("Too few requests to judge: {} of the {} that it takes.",
                                    format_count(input.eligible), format_count(limits.requests_min));
@@ -145,8 +149,12 @@ Verdict judge(const VerdictInput& input, const VerdictLimits& limits) {
         fmt::format("trigger rate at the healthy baseline {}", format_share(*input.baseline_rate)));
   }
   verdict.findings.push_back(fmt::format("extra load {}", format_share(extra_load)));
-  if (input.error_rate > limits.error_rate) {
-    verdict.findings.push_back(fmt::format("error rate {} (limit {}): hedging is stopped",
+  if (input.breaker_open) {
+    verdict.findings.push_back(
+        fmt::format("the breaker has stopped hedging: error rate {} (limit {})",
+                    format_share(input.error_rate), format_share(limits.error_rate)));
+  } else if (input.error_rate > limits.error_rate) {
+    verdict.findings.push_back(fmt::format("error rate {} (limit {})",
                                            format_share(input.error_rate),
                                            format_share(limits.error_rate)));
   }

@@ -36,6 +36,8 @@ struct VerdictLimits {
 
 // The figures of one window. Rates are given as counts, so that their intervals can be known.
 struct VerdictInput {
+  bool hedging = true;         // false: the policy is off, there is nothing to judge
+  bool breaker_open = false;   // or half-open
   std::uint64_t eligible = 0;  // requests that could be hedged
   std::uint64_t hedged = 0;    // requests that got a hedge because their delay had passed
   std::uint64_t due = 0;       // requests whose delay passed, whether or not a hedge was allowed

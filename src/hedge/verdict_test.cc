@@ -125,6 +125,15 @@ TEST(VerdictTest, LimitsAreTheUsers) {
   EXPECT_EQ(judge(hedged(10'000, 0.1), strict).layer, Layer::kUnknown);
 }
 
+TEST(VerdictTest, APolicyThatIsOffIsNotJudged) {
+  VerdictInput input;
+  input.hedging = false;
+  input.requests = input.attempts = 10'000;
+  const Verdict verdict = judge(input);
+  EXPECT_EQ(verdict.layer, Layer::kUnknown);
+  EXPECT_NE(verdict.sentence.find("off"), std::string::npos);
+}
+
 TEST(VerdictTest, NamesItsLayers) {
   EXPECT_EQ(to_string(Layer::kUnknown), "unknown");
   EXPECT_EQ(to_string(Layer::kHealthy), "healthy");

@@ -102,13 +102,13 @@ class ArmRun {
       context_.interrupted = true;
       loop_.stop();
     });
-    const HeapUse before = context_.heap ? context_.heap(true) : HeapUse{};
     if (spec_.warm_up > 0 && !run_loop(spec_.warm_up, false)) return gone();
-    const hedge::Counters warm = client_.route().counters();
+    note_start();
     if (!context_.interrupted && !run_loop(spec_.requests, true)) return gone();
-    note_heap(before);
+    note_heap();
     settle();
-    fill(warm);
+    if (!server_.running()) return gone();
+    fill();
     return std::move(result_);
   }
 
@@ -125,13 +125,15 @@ class ArmRun {
     ClosedLoop::Options options;
     options.total = total;
     options.in_flight = spec_.in_flight;
+    // Low enough to be reached by a short arm whose server has gone.
+    options.failures_in_a_row_max = std::clamp<std::uint64_t>(total / 10, 1, 200);
     options.width = spec_.width;
     options.request = [numbered = spec_.numbered_draws](std::uint64_t n) {
       return work_request(n, numbered);
     };
     ClosedLoop requests(client_, options);
     started_ = loop_.precise_now();
-    last_ = {};
+    last_ = {0, before_.answered, before_.hedged_requests, server_before_.lock_wait};
     if (counts) {
       poller_.ask_every(kSlice, [this](const ServerStats& stats) { slice(stats); });
     }
@@ -188,21 +190,36 @@ class ArmRun {
     last_ = {seconds, now.answered, now.hedged_requests, stats.lock_wait};
   }
 
-  // The losers' time in the lock counts too: waits until the server has nothing in flight.
+  void ask_server() {
+    bool answered = false;
+    poller_.ask([&answered] { answered = true; });
+    loop_.run_until([&answered] { return answered; }, 1s);
+    poller_.stop();
+  }
+
+  // What the warm-up has cost is not the arm's.
+  void note_start() {
+    ask_server();
+    server_before_ = poller_.stats();
+    before_ = client_.route().counters();
+    connections_before_ = connections_opened();
+    if (context_.heap) heap_before_ = context_.heap(true);
+  }
+
+  // The losers' time in the lock counts too: waits until the server has nothing in flight and no
+  // lock is held or waited for.
   void settle() {
     const TimePoint until = loop_.precise_now() + kSettle;
     do {
-      bool answered = false;
-      poller_.ask([&answered] { answered = true; });
-      loop_.run_until([&answered] { return answered; }, 1s);
-      poller_.stop();
-      if (poller_.stats().in_flight == 0) break;
+      ask_server();
+      if (poller_.stats().in_flight == 0 && poller_.stats().holds == 0) break;
       loop_.run_until([] { return false; }, 20ms);
     } while (loop_.precise_now() < until && !context_.interrupted);
   }
 
-  void note_heap(const HeapUse& before) {
+  void note_heap() {
     if (!context_.heap) return;
+    const HeapUse& before = heap_before_;
     const HeapUse after = context_.heap(false);
     result_.heap.allocations = after.allocations - before.allocations;
     result_.heap.allocated_bytes = after.allocated_bytes - before.allocated_bytes;
@@ -210,18 +227,25 @@ class ArmRun {
     result_.heap.peak_bytes = after.peak_bytes - std::min(after.peak_bytes, before.live_bytes);
   }
 
-  void fill(const hedge::Counters& warm) {
+  [[nodiscard]] std::uint64_t connections_opened() const {
+    std::uint64_t opened = 0;
+    for (hedge::HostIndex host = 0; host < client_.hosts(); ++host) {
+      opened += client_.pool(host).counters().opened;
+    }
+    return opened;
+  }
+
+  void fill() {
     hedge::Route& route = client_.route();
     result_.name = spec_.name;
     result_.hedging = spec_.route.policy.kind != hedge::Policy::Kind::kOff;
-    result_.counters = since(route.counters(), warm);
-    result_.server = poller_.stats();
+    result_.partial = result_.partial || context_.interrupted;
+    result_.counters = since(route.counters(), before_);
+    result_.server = since(poller_.stats(), server_before_);
     const ServerProcess::Usage usage = server_.usage();
     result_.server_peak_bytes = usage.resident_peak_bytes;
     result_.server_cpu_seconds = usage.cpu_seconds;
-    for (hedge::HostIndex host = 0; host < client_.hosts(); ++host) {
-      result_.connections_opened += client_.pool(host).counters().opened;
-    }
+    result_.connections_opened = connections_opened() - connections_before_;
     result_.first_median = route.first_attempts_now().quantile(0.5);
     result_.error_rate = route.breaker().error_rate(loop_.now());
     if (route.baseline().learned()) result_.baseline_rate = route.baseline().trigger_rate();
@@ -238,7 +262,20 @@ class ArmRun {
     now.due_requests -= before.due_requests;
     now.hedge_wins -= before.hedge_wins;
     now.superseded -= before.superseded;
+    now.hedges_not_sent -= before.hedges_not_sent;
     now.wasted -= before.wasted;
+    return now;
+  }
+
+  static ServerStats since(ServerStats now, const ServerStats& before) {
+    now.requests -= before.requests;
+    now.answered -= before.answered;
+    now.cancelled -= before.cancelled;
+    now.hedges -= before.hedges;
+    now.lock_wait -= before.lock_wait;
+    now.lock_contentions -= before.lock_contentions;
+    now.log_lines -= before.log_lines;
+    now.log_bytes -= before.log_bytes;
     return now;
   }
 
@@ -267,6 +304,10 @@ class ArmRun {
   client::Client client_;
   StatsPoller poller_;
   ArmResult result_;
+  hedge::Counters before_;
+  ServerStats server_before_;
+  HeapUse heap_before_;
+  std::uint64_t connections_before_ = 0;
   TimePoint started_{};
   Last last_;
   Error last_error_;

@@ -27,6 +27,8 @@ struct Context {
   std::function<void(const report::Progress&)> progress;
   // Set by Ctrl-C: what is there is shown, nothing further is begun.
   bool interrupted = false;
+  // Whether somebody has asked to stop, also between arms; may be empty.
+  std::function<bool()> stop_asked;
   // The heap of this process, where the program counts it; `reset` starts a new peak.
   std::function<HeapUse(bool reset)> heap;
   // Called before and after each arm; the result carries its verdict, `unhedged` is the arm "none"

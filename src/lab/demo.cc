@@ -7,6 +7,13 @@
 namespace tailward::lab {
 namespace {
 
+constexpr const char* kNext =
+    "  ./run lab three-layer --html report.html   the same with curves, beside the article's "
+    "figures\n"
+    "  ./run lab list                             the other experiments\n"
+    "  ./run proxy --help                         hedge your own service, with this verdict "
+    "at /stats\n";
+
 std::string change(double value, double base) {
   if (base <= 0) return "–";
   const double ratio = value / base;
@@ -49,17 +56,32 @@ std::string demo_after(const ArmResult& arm, const ArmResult* unhedged) {
   return text;
 }
 
-std::string demo_closing() {
-  return "The P99 dropped both times. Then what? The first time the thermometer looked better and "
+std::string demo_closing(const std::vector<report::Check>& checks) {
+  std::string text;
+  for (const report::Check& check : checks) {
+    if (check.ok) continue;
+    text += fmt::format("  {}: {}, expected {}\n", check.name, check.value, check.bound);
+  }
+  if (!text.empty()) {
+    return "This time, on this machine, the story did not go as it is told:\n" + text +
+           "A busy machine is one reason; run it again on a quiet one before you conclude "
+           "anything.\n\n" +
+           kNext;
+  }
+  return std::string("The P99 dropped both times. Then what? The first time the thermometer looked better and "
          "the infection\n"
          "spread: the trigger rate and the server's lock said so, the client's P99 did not. Cause, "
          "amplification,\n"
-         "symptom: in that order.\n\n"
-         "  ./run lab three-layer --html report.html   the same with curves, beside the article's "
-         "figures\n"
-         "  ./run lab list                             the other experiments\n"
-         "  ./run proxy --help                         hedge your own service, with this verdict "
-         "at /stats\n";
+         "symptom: in that order.\n\n") +
+         kNext;
+}
+
+report::Check demo_check(const ExperimentResult& result) {
+  const ArmResult* none = result.find("none");
+  const ArmResult* fixed = result.find("fixed");
+  const double before = none == nullptr ? 0 : none->ms(0.99);
+  const double ratio = fixed == nullptr || before <= 0 ? 1 : fixed->ms(0.99) / before;
+  return check_below("hedging alone lowers the client's P99 (times)", ratio, 1);
 }
 
 }  // namespace tailward::lab

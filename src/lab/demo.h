@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lab/arm.h"
+#include "lab/experiment.h"
 #include "report/report.h"
 
 namespace tailward::lab {
@@ -12,6 +14,10 @@ namespace tailward::lab {
 std::string demo_opening();
 std::string demo_before(const std::string& arm);
 std::string demo_after(const ArmResult& arm, const ArmResult* unhedged);
-std::string demo_closing();
+// As the story goes when every one of `checks` holds; otherwise which of them do not.
+std::string demo_closing(const std::vector<report::Check>& checks);
+
+// What the story says beyond the checks of its experiment: hedging alone lowers the client's P99.
+report::Check demo_check(const ExperimentResult& result);
 
 }  // namespace tailward::lab

@@ -10,6 +10,22 @@ namespace {
 // Puts the same arm's next run to those before it.
 void merge(ArmResult& into, ArmResult&& run) {
   into.partial = into.partial || run.partial;
+  // The medians and rates of the runs so far and of this one, each run weighing the same by its
+  // requests.
+  const double weight =
+      into.requests + run.requests == 0
+          ? 0
+          : static_cast<double>(run.requests) / static_cast<double>(into.requests + run.requests);
+  const auto mean = [weight](double before, double now) {
+    return before + (now - before) * weight;
+  };
+  if (into.first_median && run.first_median) {
+    into.first_median = from_ms(mean(to_ms(*into.first_median), to_ms(*run.first_median)));
+  }
+  if (into.baseline_rate && run.baseline_rate) {
+    into.baseline_rate = mean(*into.baseline_rate, *run.baseline_rate);
+  }
+  into.error_rate = std::max(into.error_rate, run.error_rate);
   into.requests += run.requests;
   into.failed += run.failed;
   into.latency.merge(run.latency);
@@ -22,6 +38,7 @@ void merge(ArmResult& into, ArmResult&& run) {
   into.counters.due_requests += run.counters.due_requests;
   into.counters.hedge_wins += run.counters.hedge_wins;
   into.counters.superseded += run.counters.superseded;
+  into.counters.hedges_not_sent += run.counters.hedges_not_sent;
   into.counters.wasted += run.counters.wasted;
   into.server.requests += run.server.requests;
   into.server.cancelled += run.server.cancelled;
@@ -118,14 +135,19 @@ Result<const Experiment*> find_experiment(std::string_view name) {
 
 Result<ExperimentResult> run_arms(const std::vector<ArmSpec>& specs, Context& context) {
   ExperimentResult result;
-  for (int run = 0; run < context.runs && !context.interrupted; ++run) {
-    for (std::size_t i = 0; i < specs.size() && !context.interrupted; ++i) {
+  const auto stopped = [&context] {
+    context.interrupted = context.interrupted || (context.stop_asked && context.stop_asked());
+    return context.interrupted;
+  };
+  for (int run = 0; run < context.runs && !stopped(); ++run) {
+    for (std::size_t i = 0; i < specs.size() && !stopped(); ++i) {
       ArmSpec spec = specs[i];
       spec.model.seed += static_cast<std::uint64_t>(run);
       spec.route.seed += static_cast<std::uint64_t>(run);
       if (context.arm_begins) context.arm_begins(spec.name);
       Result<ArmResult> arm = run_arm(spec, context);
       if (!arm) return fail(arm.error());
+      if (arm->requests == 0 && stopped()) break;  // ended before it began to count
       const ArmResult* none = result.find("none");
       if (arm->hedging) arm->verdict = judge_arm(*arm, none);
       if (context.arm_done) context.arm_done(*arm, none);
@@ -136,11 +158,15 @@ Result<ExperimentResult> run_arms(const std::vector<ArmSpec>& specs, Context& co
       }
     }
   }
-  result.partial = context.interrupted;
+  result.partial = stopped();
   const ArmResult* unhedged = result.find("none");
   for (ArmResult& arm : result.arms) {
     if (arm.hedging) arm.verdict = judge_arm(arm, unhedged);
   }
+  std::uint64_t failed = 0;
+  for (const ArmResult& arm : result.arms) failed += arm.failed;
+  result.checks.push_back(make_check("every request was answered (failed)", failed == 0,
+                                     static_cast<double>(failed), "0"));
   return result;
 }
 

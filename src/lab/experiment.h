@@ -49,7 +49,7 @@ report::Check check_above(std::string name, double value, double bound);
 report::Check check_below(std::string name, double value, double bound);
 report::Check check_between(std::string name, double value, double low, double high);
 
-// The result for people, and for scripts (docs/contracts.md).
+// The result for people, and for scripts. The JSON's fields are a contract: add, never rename.
 report::Report to_report(const Experiment& experiment, const ExperimentResult& result,
                          const report::RunInfo& run);
 report::Json to_json(const Experiment& experiment, const ExperimentResult& result,

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/units.h"
 #include "lab/experiment.h"
 #include "stats/interval.h"
 
@@ -96,15 +97,25 @@ Result<ExperimentResult> run_fanout(Context& context) {
     add_simulated(1000, context, *result);
     add_simulated(10'000, context, *result);
   }
-  for (const ArmResult& arm : result->arms) {
-    if (arm.requests > 0) check_arm(arm, *result);
-  }
+  for (const ArmResult& arm : result->arms) check_arm(arm, *result);
   hedge::Verdict& verdict = result->verdict;
-  verdict.layer = hedge::Layer::kWatch;
+  const ArmResult* hundred = result->find("n100");
+  if (hundred == nullptr || hundred->requests == 0) {
+    verdict.sentence = "Too few widths were measured to judge.";
+    return result;
+  }
+  verdict.layer =
+      hundred->fanout->low > 10 * kNodeSlow ? hedge::Layer::kWatch : hedge::Layer::kHealthy;
+  verdict.findings = {
+      fmt::format("one node is slow in {} of its answers, a request to a hundred in {}",
+                  format_share(kNodeSlow), format_share(hundred->fanout->share))};
   verdict.sentence =
-      "Amplification: every node's own tail is 1 %, and the requests that wait for many of them "
-      "are slow "
-      "most of the time; a faster median of the nodes would change nothing.";
+      verdict.layer == hedge::Layer::kWatch
+          ? "Amplification: every node's own tail is 1 %, and the requests that wait for many of "
+            "them "
+            "are slow most of the time; a faster median of the nodes would change nothing."
+          : "No amplification was seen: a request to a hundred nodes was hardly slower than one "
+            "node.";
   result->notes.push_back(
       "The checks use the level at which all six intervals hold together in 95 % of runs; the "
       "table shows each "

@@ -27,6 +27,7 @@ LockWorkers::~LockWorkers() {
 }
 
 void LockWorkers::hold(sync::ProfiledMutex& mutex, Duration length, UniqueFunction<void()> done) {
+  ++under_way_;
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back({&mutex, length, std::move(done)});
@@ -56,6 +57,7 @@ void LockWorkers::work() {
       const std::lock_guard held(*job.mutex);
       sleep_for(job.length);
     }
+    --under_way_;
     job.done();
     lock.lock();
   }

@@ -4,6 +4,7 @@
 // Thread safety: hold() and the destructor from one thread; `done` runs on a worker.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -28,6 +29,8 @@ class LockWorkers {
   LockWorkers& operator=(const LockWorkers&) = delete;
 
   void hold(sync::ProfiledMutex& mutex, Duration length, UniqueFunction<void()> done);
+  // Holds that are asked for or under way. Any thread.
+  [[nodiscard]] std::uint64_t under_way() const { return under_way_.load(); }
   // Jobs that found all threads busy: their waiting is not the lock's.
   [[nodiscard]] std::uint64_t limit_hits() const { return limit_hits_; }
 
@@ -46,6 +49,7 @@ class LockWorkers {
   bool stopping_ = false;
   std::vector<std::thread> threads_;
   std::uint64_t limit_hits_ = 0;
+  std::atomic<std::uint64_t> under_way_{0};
 };
 
 }  // namespace tailward::lab

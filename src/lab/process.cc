@@ -39,14 +39,20 @@ struct Pipe {
   }
 };
 
-// The first line that comes within `timeout_ms`, without its end; what came so far when there is
-// none.
+// The first line that comes before nothing has come for `timeout_ms`, without its end; what came so
+// far when there is none.
 std::string read_line(int fd, int timeout_ms) {
   std::string line;
   pollfd wait{fd, POLLIN, 0};
   char byte = 0;
-  while (line.size() < 4096 && ::poll(&wait, 1, timeout_ms) == 1) {
-    if (::read(fd, &byte, 1) != 1 || byte == '\n') break;
+  while (line.size() < 4096) {
+    const int ready = ::poll(&wait, 1, timeout_ms);
+    // Ctrl-C here is for whoever measures; the line still comes.
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready != 1) break;
+    const ssize_t got = ::read(fd, &byte, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != 1 || byte == '\n') break;
     line.push_back(byte);
   }
   return line;
@@ -131,14 +137,22 @@ ServerProcess::~ServerProcess() {
     ::poll(nullptr, 0, 5);
   }
   ::kill(pid_, SIGKILL);
-  ::waitpid(pid_, nullptr, 0);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
 }
 
 bool ServerProcess::running() {
   if (pid_ <= 0) return false;
   int status = 0;
-  if (::waitpid(pid_, &status, WNOHANG) != pid_) return true;
-  note_end(status);
+  const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
+  if (ended == 0 || (ended < 0 && errno == EINTR)) return true;
+  if (ended == pid_) {
+    note_end(status);
+  } else {
+    // Gone without a trace: children are not waited for where SIGCHLD is ignored.
+    ended_how_ = "ended, nobody knows how";
+    pid_ = -1;
+  }
   return false;
 }
 

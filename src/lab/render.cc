@@ -1,6 +1,7 @@
 // An experiment's result as a report for people and as JSON for scripts.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/units.h"
@@ -185,7 +186,10 @@ report::TimelineChart timeline(const ExperimentResult& result) {
     if (arm.hedging && !rate.points.empty()) chart.series.push_back(std::move(rate));
     if (lock && !wait.points.empty()) chart.series.push_back(std::move(wait));
   }
-  if (!chart.series.empty() && chart.series.front().side == report::Side::kLeft) {
+  const bool any_rate =
+      std::any_of(chart.series.begin(), chart.series.end(),
+                  [](const report::TimeSeries& one) { return one.side == report::Side::kLeft; });
+  if (any_rate) {
     chart.levels = {{15, "healthy below", report::Side::kLeft},
                     {50, "cause above", report::Side::kLeft}};
   }

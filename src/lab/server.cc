@@ -150,6 +150,8 @@ class Server {
   ServerStats stats() const {
     ServerStats stats = stats_;
     stats.in_flight = works_.size();
+    stats.holds = workers_.under_way();
+    stats.lock_threads_short = workers_.limit_hits();
     stats.lock_wait = profile_.totals().wait;
     stats.lock_contentions = profile_.totals().contentions;
     stats.connections = http_.counters().connections;
@@ -179,6 +181,8 @@ std::string to_json_text(const ServerStats& stats) {
               {"answered", stats.answered},
               {"cancelled", stats.cancelled},
               {"in_flight", stats.in_flight},
+              {"holds", stats.holds},
+              {"lock_threads_short", stats.lock_threads_short},
               {"hedges", stats.hedges},
               {"lock_wait_ns", stats.lock_wait.count()},
               {"lock_contentions", stats.lock_contentions},
@@ -197,6 +201,8 @@ Result<ServerStats> parse_stats(std::string_view json_text) {
     stats.answered = json.at("answered");
     stats.cancelled = json.at("cancelled");
     stats.in_flight = json.at("in_flight");
+    stats.holds = json.at("holds");
+    stats.lock_threads_short = json.at("lock_threads_short");
     stats.hedges = json.at("hedges");
     stats.lock_wait = Duration{json.at("lock_wait_ns").get<std::int64_t>()};
     stats.lock_contentions = json.at("lock_contentions");

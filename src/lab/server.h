@@ -26,8 +26,10 @@ struct ServerStats {
   std::uint64_t answered = 0;
   std::uint64_t cancelled = 0;  // whose client went away first
   std::uint64_t in_flight = 0;
-  std::uint64_t hedges = 0;  // by x-tailward-attempt
-  Duration lock_wait{};      // of all requests, cancelled ones included
+  std::uint64_t holds = 0;  // of locks, waited for or under way; a loser's goes on after its client
+  std::uint64_t lock_threads_short = 0;  // holds that had to wait for a thread: no lock's fault
+  std::uint64_t hedges = 0;              // by x-tailward-attempt
+  Duration lock_wait{};                  // of all requests, cancelled ones included
   std::uint64_t lock_contentions = 0;
   std::uint64_t connections = 0;  // now
   std::uint64_t connections_ever = 0;

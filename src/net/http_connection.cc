@@ -80,7 +80,8 @@ void ClientConnection::written(const Result<void>& result) {
 }
 
 void ClientConnection::read() {
-  if (reading_ || held_ || stream_ == nullptr) return;
+  // While parsing, the buffer still holds what the handlers are being told: received() reads on.
+  if (reading_ || parsing_ || held_ || stream_ == nullptr) return;
   if (exchange_ != nullptr && exchange_->paused_) return;
   reading_ = true;
   stream_->read(buffer_, [this](Result<std::size_t> got) { read_done(std::move(got)); });
@@ -122,7 +123,9 @@ void ClientConnection::received(std::size_t count) {
   if (!exchange_->any_byte_received()) {
     exchange_->first_byte_at_ = pool_.timers_.precise_now();
   }
+  parsing_ = true;
   const Result<std::size_t> taken = parser_.feed(std::span(buffer_).first(count));
+  parsing_ = false;
   if (exchange_ == nullptr) return;  // its handler destroyed it
   if (!taken) return lost(taken.error());
   if (ended_) return finish_exchange(*taken == count);

@@ -73,6 +73,7 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection>,
   std::shared_ptr<const std::string> out_body_;
   std::vector<Exchange::WriteCallback> out_done_;
   bool reading_ = false;
+  bool parsing_ = false;  // what was read; a handler may call back meanwhile
   bool writing_ = false;
   bool write_failed_ = false;
   bool head_written_ = false;

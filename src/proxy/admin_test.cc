@@ -1,10 +1,12 @@
 #include "proxy/admin.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "hedge/hosts.h"
 #include "proxy/proxy_testing.h"
 
 namespace tailward::proxy {
@@ -162,6 +164,30 @@ TEST_F(AdminTest, WritesMetricsForPrometheus) {
   }
 }
 
+TEST_F(AdminTest, CountsAnswersOfAnUnknownClassApart) {
+  service.answer = [](const net::CallRef& call, int) { call->respond(699, "text/plain", "odd"); };
+  start(unhedged());
+  EXPECT_THAT(ask(kGet), StartsWith("HTTP/1.1 699"));
+  const std::string page = "\n" + body_of(admin("/metrics"));
+  EXPECT_EQ(sample(page, "tailward_answers_total{class=\"other\"}"), 1);
+  for (const char* const known : {"2xx", "3xx", "4xx", "5xx"}) {
+    EXPECT_EQ(sample(page, fmt::format("tailward_answers_total{{class=\"{}\"}}", known)), 0);
+  }
+}
+
+TEST_F(AdminTest, ABudgetOfNothingAllowsNoHedgeAtAll) {
+  service.answer = ignore;
+  Options options = hedging();
+  options.budget = 0;
+  start(options);
+  const auto peer = client();
+  peer->send(kGet);
+  pass(200ms);
+  EXPECT_EQ(service.attempts(), "0");
+  const hedge::Counters& counters = proxy->client().route().counters();
+  EXPECT_EQ(counters.denied[static_cast<std::size_t>(hedge::Denied::kBudget)], 1U);
+}
+
 TEST_F(AdminTest, AnswersHealthAndRefusesTheRest) {
   start();
   EXPECT_THAT(admin("/healthz"), StartsWith("HTTP/1.1 200"));
@@ -263,6 +289,16 @@ TEST(OptionsTest, ReadsLists) {
   for (const char* const bad : {"", "a", "a:1,", "a:0", "http://a:1", "a:1 b:2"}) {
     EXPECT_FALSE(parse_hosts(bad).has_value()) << bad;
   }
+}
+
+TEST(OptionsTest, TakesAsManyServersAsTheEngineDoes) {
+  std::string list = "a:1";
+  for (std::size_t i = 1; i < hedge::kHostsMax; ++i) list += ",a:1";
+  EXPECT_EQ(parse_hosts(list).value().size(), hedge::kHostsMax);
+  const auto hosts = parse_hosts(list + ",a:1");
+  ASSERT_FALSE(hosts.has_value());
+  EXPECT_EQ(hosts.error().message, "more than 4096 servers");
+  EXPECT_FALSE(hosts.error().hint.empty());
 }
 
 TEST(OptionsTest, SumsItselfUpInALine) {

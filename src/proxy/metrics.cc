@@ -82,6 +82,7 @@ std::string metrics_text(Proxy& proxy) {
   for (std::size_t i = 2; i < figures.answers.size(); ++i) {
     page.sample("tailward_answers_total", fmt::format("class=\"{}xx\"", i), figures.answers[i]);
   }
+  page.sample("tailward_answers_total", "class=\"other\"", figures.answers[Figures::kOther]);
   add_durations(page, figures.durations);
   page.single("tailward_requests_in_flight", "gauge", "Requests without a whole answer.",
               proxy.in_flight());

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "hedge/hosts.h"
+
 namespace tailward::proxy {
 
 Result<std::vector<io::Endpoint>> parse_hosts(std::string_view text) {
@@ -15,6 +17,10 @@ Result<std::vector<io::Endpoint>> parse_hosts(std::string_view text) {
       return fail(ErrorKind::kInvalid,
                   fmt::format("\"{}\": port 0 cannot be connected to", io::to_string(*host)),
                   "name the port that the server listens on");
+    }
+    if (hosts.size() == hedge::kHostsMax) {
+      return fail(ErrorKind::kInvalid, fmt::format("more than {} servers", hedge::kHostsMax),
+                  "put a proxy before each part of them");
     }
     hosts.push_back(std::move(*host));
     if (comma == std::string_view::npos) return hosts;

@@ -20,7 +20,7 @@ struct Options {
   io::Endpoint listen{"127.0.0.1", 8080};
   std::vector<io::Endpoint> to;
   hedge::Policy policy{.kind = hedge::Policy::Kind::kQuantile, .delay = {}, .quantile = 0.95};
-  double budget = 0.05;               // hedges per request
+  double budget = 0.05;               // hedges per request; 0: none at all
   std::optional<io::Endpoint> admin;  // health, metrics, figures
   std::optional<Duration> deadline;   // from passing a request on to its answer's beginning
   Duration drain_timeout = std::chrono::seconds(30);
@@ -42,7 +42,7 @@ struct Options {
   std::uint64_t pid = 0;
 };
 
-// "HOST:PORT,HOST:PORT…", at least one. kInvalid with a hint otherwise.
+// "HOST:PORT,HOST:PORT…", 1 to hedge::kHostsMax. kInvalid with a hint otherwise.
 Result<std::vector<io::Endpoint>> parse_hosts(std::string_view text);
 
 // One line: where it listens, to what, policy, budget, admin. The endpoints are those really bound.

@@ -175,7 +175,8 @@ void Passage::refuse(int status, std::string_view reason) {
 
 void Passage::count_answer(int status) {
   Figures& figures = passages_.figures;
-  ++figures.answers[static_cast<std::size_t>(status / 100) % figures.answers.size()];
+  const bool known = status >= 200 && status < 600;
+  ++figures.answers[known ? static_cast<std::size_t>(status / 100) : Figures::kOther];
   figures.durations.record(passages_.client.timers().precise_now() - call_->arrived_at());
 }
 

@@ -27,7 +27,9 @@ namespace tailward::proxy {
 struct Figures {
   // From the first byte of a request to the beginning of its answer.
   stats::Histogram durations;
-  std::array<std::uint64_t, 6> answers{};  // begun, by the first digit of their status
+  // Begun, by the first digit of their status, 2 to 5; at kOther those with any other.
+  std::array<std::uint64_t, 6> answers{};
+  static constexpr std::size_t kOther = 0;
   // Answers of our own among them.
   std::uint64_t bad_gateway = 0;
   std::uint64_t timed_out = 0;

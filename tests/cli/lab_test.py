@@ -51,9 +51,9 @@ class LabTest(unittest.TestCase):
         return subprocess.run([PROGRAM, "lab", *arguments], capture_output=True, text=True, timeout=300,
                               stdin=subprocess.DEVNULL, **options)
 
-    def start_lab(self, *arguments):
+    def start_lab(self, *arguments, **options):
         process = subprocess.Popen([PROGRAM, "lab", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   stdin=subprocess.DEVNULL, text=True)
+                                   stdin=subprocess.DEVNULL, text=True, **options)
         self.addCleanup(lambda: process.poll() is None and process.kill())
         server = wait_for(lambda: servers_of(process.pid))[0]
         return process, server
@@ -109,6 +109,41 @@ class LabTest(unittest.TestCase):
         self.assertIn("ended early", stdout)
         wait_for(lambda: not Path(f"/proc/{server}").exists())
 
+    def test_ctrl_c_again_and_again_from_the_start_leaves_a_whole_file_and_nothing_else(self):
+        out = self.folder / "partial.json"
+        process, server = self.start_lab("reference", "--json", out)
+        end = time.monotonic() + 20
+        while process.poll() is None and time.monotonic() < end:
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.005)
+        _, stderr = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 0, stderr)
+        self.assertIs(json.loads(out.read_text())["partial"], True)
+        self.assertEqual(list(self.folder.iterdir()), [out])
+        wait_for(lambda: not Path(f"/proc/{server}").exists())
+
+    def test_a_file_that_can_no_longer_be_written_costs_the_file_only(self):
+        folder = self.folder / "gone"
+        folder.mkdir()
+        process, _ = self.start_lab("reference", "--json", folder / "a.json", "--html", self.folder / "b.html")
+        folder.rmdir()
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 2)
+        self.assertIn("a.json", stderr)
+        self.assertIn("ended early", stdout)
+        self.assertTrue((self.folder / "b.html").exists())
+
+    def test_notices_a_dead_server_where_the_end_of_children_is_ignored(self):
+        process, server = self.start_lab(
+            "reference", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        time.sleep(1)
+        os.kill(server, signal.SIGKILL)
+        _, stderr = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 2)
+        self.assertIn("killed by signal 9", stderr)
+
     def test_a_server_that_dies_in_mid_run_is_said_in_one_line(self):
         out = self.folder / "never.json"
         process, server = self.start_lab("reference", "--json", out)
@@ -128,7 +163,9 @@ class LabTest(unittest.TestCase):
         wait_for(lambda: not Path(f"/proc/{server}").exists())
 
     def test_a_file_that_cannot_be_written_is_an_error_with_a_hint(self):
+        began = time.monotonic()
         ran = self.run_lab("falsification", "--quick", "--json", self.folder / "no" / "such" / "folder.json")
+        self.assertLess(time.monotonic() - began, 3, "it did not measure first")
         self.assertEqual(ran.returncode, 2)
         self.assertIn("folder.json", ran.stderr)
         self.assertIn("hint", ran.stderr)
@@ -138,8 +175,10 @@ class LabTest(unittest.TestCase):
         ran = subprocess.run([PROGRAM, "demo"], capture_output=True, text=True, timeout=300,
                              stdin=subprocess.DEVNULL)
         self.assertIn(ran.returncode, (0, 1), ran.stderr)
-        for text in ("1  First, measure", "2  The popular cure", "3  The cause first", "verdict:", "Then what?"):
+        for text in ("1  First, measure", "2  The popular cure", "3  The cause first", "verdict:"):
             self.assertIn(text, ran.stdout)
+        # The ending follows the result, as the exit status does.
+        self.assertIn("Then what?" if ran.returncode == 0 else "did not go as it is told", ran.stdout)
 
 
 if __name__ == "__main__":
