@@ -145,8 +145,8 @@ void put(std::FILE* to, const std::string& text) {
 }
 
 int print(const std::vector<Measured>& results, const std::string& json_path) {
-  std::string table = fmt::format("{:<20} {:>10} {:>18} {:>12} {:>10}\n", "what", "ns",
-                                  "quartiles", "allocations", "bar ns");
+  std::string table = fmt::format("{:<20} {:>10} {:>18} {:>12} {:>10}\n", "what", "ns", "quartiles",
+                                  "allocations", "bar ns");
   bool ok = true;
   report::Json json{{"tailward", TAILWARD_VERSION},
                     {"command", "bench/run hot-path"},

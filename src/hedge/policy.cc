@@ -40,8 +40,8 @@ std::string exact_ms(Duration duration) {
 // read.
 std::string exact_share(double share) {
   std::array<char, 400> digits{};
-  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), share,
-                                          std::chars_format::fixed);
+  const auto [end, error] =
+      std::to_chars(digits.data(), digits.data() + digits.size(), share, std::chars_format::fixed);
   return {digits.data(), error == std::errc{} ? end : digits.data()};
 }
 

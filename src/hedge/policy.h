@@ -12,8 +12,8 @@
 
 namespace tailward::hedge {
 
-inline constexpr int kHedgesMax = 4;                 // of one request
-inline constexpr int kAttemptsMax = 1 + kHedgesMax;  // the primary and its hedges
+inline constexpr int kHedgesMax = 4;                              // of one request
+inline constexpr int kAttemptsMax = 1 + kHedgesMax;               // the primary and its hedges
 inline constexpr Duration kLastHedgeMax = std::chrono::hours(1);  // after the start
 
 struct Policy {

@@ -68,11 +68,14 @@ std::string demo_closing(const std::vector<report::Check>& checks) {
            "anything.\n\n" +
            kNext;
   }
-  return std::string("The P99 dropped both times. Then what? The first time the thermometer looked better and "
-         "the infection\n"
-         "spread: the trigger rate and the server's lock said so, the client's P99 did not. Cause, "
-         "amplification,\n"
-         "symptom: in that order.\n\n") +
+  return std::string(
+             "The P99 dropped both times. Then what? The first time the thermometer looked better "
+             "and "
+             "the infection\n"
+             "spread: the trigger rate and the server's lock said so, the client's P99 did not. "
+             "Cause, "
+             "amplification,\n"
+             "symptom: in that order.\n\n") +
          kNext;
 }
 

@@ -133,7 +133,8 @@ void expect_lawful(Simulation& simulation, const SimulationConfig& config, bool&
   const auto lawful = [&] {
     return static_cast<double>(c.hedges) <= spendable + 1e-6 &&
            c.attempts == c.requests + c.hedges &&
-           c.attempts == c.succeeded + c.failed + c.superseded + c.cancelled + in_flight &&
+           c.attempts ==
+               c.succeeded + c.failed + c.superseded + c.cancelled + c.not_sent + in_flight &&
            c.hedges == c.hedges_after_delay + c.hedges_after_failure &&
            c.hedged_requests <= c.due_requests && c.due_requests <= c.eligible &&
            at_hosts == in_flight && budget.balance() >= 0 &&
