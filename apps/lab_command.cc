@@ -54,6 +54,18 @@ class StopWatch {
   StopWatch() : watch_(loop_.on_signals({SIGINT, SIGTERM}, [this](int) { asked_ = true; })) {
     for (const int number : {SIGINT, SIGTERM}) restart_calls(number);
   }
+  // What is left to do is to end with the right status: from here on they are ignored.
+  ~StopWatch() {
+    sigset_t both;
+    sigemptyset(&both);
+    for (const int number : {SIGINT, SIGTERM}) sigaddset(&both, number);
+    ::pthread_sigmask(SIG_BLOCK, &both, nullptr);
+    watch_.reset();
+    for (const int number : {SIGINT, SIGTERM}) static_cast<void>(std::signal(number, SIG_IGN));
+    ::pthread_sigmask(SIG_UNBLOCK, &both, nullptr);
+  }
+  StopWatch(const StopWatch&) = delete;
+  StopWatch& operator=(const StopWatch&) = delete;
   // Whether one has come since the start.
   bool asked() {
     loop_.run_until([this] { return asked_; }, std::chrono::milliseconds(1));
