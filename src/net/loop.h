@@ -59,7 +59,7 @@ class Loop {
   void stop();
 
   // Calls `callback` on the loop, once for each delivery of one of `signals`, instead of what the
-  // signal does by default. REQUIRES: one loop per process watches a given signal.
+  // signal does by default. Several loops may watch one signal: each is told.
   [[nodiscard]] std::unique_ptr<SignalWatch> on_signals(std::initializer_list<int> signals,
                                                         UniqueFunction<void(int)> callback);
 
