@@ -170,6 +170,8 @@ Result<ExperimentResult> run_arms(const std::vector<ArmSpec>& specs, Context& co
   return result;
 }
 
+double ratio(double value, double base) { return base > 0 ? value / base : 0; }
+
 report::Check check_above(std::string name, double value, double bound) {
   return make_check(std::move(name), value > bound, value, "> " + format_number(bound));
 }

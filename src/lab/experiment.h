@@ -44,6 +44,9 @@ Result<const Experiment*> find_experiment(std::string_view name);
 // runs. Stops at the first error; an interrupt ends it with what there is, marked partial.
 Result<ExperimentResult> run_arms(const std::vector<ArmSpec>& specs, Context& context);
 
+// value ÷ base; 0 when base is not above 0.
+double ratio(double value, double base);
+
 // A claim about a number, for the checks.
 report::Check check_above(std::string name, double value, double bound);
 report::Check check_below(std::string name, double value, double bound);

@@ -26,8 +26,6 @@ ArmSpec lock_arm(std::string name, int shards, bool hedged, const Context& conte
   return spec;
 }
 
-double ratio(double value, double base) { return base > 0 ? value / base : 0; }
-
 // What hedging does to one contended lock, the same in all three experiments.
 void check_one_lock(ExperimentResult& result) {
   const ArmResult* none = result.find("none");

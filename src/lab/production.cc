@@ -26,8 +26,6 @@ ArmSpec order_query(std::string name, int shards, std::optional<Duration> delay,
   return spec;
 }
 
-double ratio(double value, double base) { return base > 0 ? value / base : 0; }
-
 }  // namespace
 
 Result<ExperimentResult> run_production(Context& context) {
