@@ -20,6 +20,14 @@ using namespace std::chrono_literals;
 constexpr Duration kSlice = 250ms;
 constexpr Duration kSettle = 3s;
 
+http::Request get(std::string target) {
+  http::Request request;
+  request.method = "GET";
+  request.target = std::move(target);
+  request.fields.add("Host", "localhost");
+  return request;
+}
+
 // Asks the server for its figures, again and again or once.
 class StatsPoller : public net::ExchangeHandler {
  public:
@@ -29,12 +37,8 @@ class StatsPoller : public net::ExchangeHandler {
   void ask(UniqueFunction<void()> done) {
     done_ = std::move(done);
     body_.clear();
-    http::Request request;
-    request.method = "GET";
-    request.target = "/lab/stats";
-    request.fields.add("Host", "localhost");
     exchange_ = std::make_unique<net::Exchange>(pool_, *this);
-    exchange_->start(request);
+    exchange_->start(get("/lab/stats"));
   }
   void stop() {
     exchange_.reset();
@@ -76,12 +80,7 @@ class StatsPoller : public net::ExchangeHandler {
 };
 
 http::Request work_request(std::uint64_t n, bool numbered) {
-  http::Request request;
-  request.method = "GET";
-  request.target =
-      numbered ? fmt::format("/work?key={}&draw={}", n, n) : fmt::format("/work?key={}", n);
-  request.fields.add("Host", "localhost");
-  return request;
+  return get(numbered ? fmt::format("/work?key={}&draw={}", n, n) : fmt::format("/work?key={}", n));
 }
 
 // The run of one arm, in the order of its life.
