@@ -1,5 +1,5 @@
 // What the engine itself costs: one unhedged request, one record, one reading of the plan, one
-// quantile.
+// quantile, one plan.
 //
 //   bench/run hot-path [--json FILE]      (- for standard output; the table goes to standard error)
 //
@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/heap_count/heap_count.h"
 #include "base/rng.h"
+#include "hedge/planner.h"
 #include "hedge/race.h"
 #include "net/real_clock.h"
 #include "report/json.h"
@@ -129,12 +130,20 @@ std::vector<Measured> run() {
   stats::Survival wide;
   Rng rng(2);
   for (int i = 0; i < 200'000; ++i) {
-    const Duration latency{static_cast<std::int64_t>(1000 * std::exp2(rng.uniform(0, 31)))};
+    const Duration latency{static_cast<std::int64_t>(1000 * std::exp2(rng.uniform(0, 31.745)))};
     rng.chance(0.1) ? wide.record_censored(latency) : wide.record(latency);
   }
   results.push_back(measure("quantile", 2000, [&](int i) {
     keep(wide.quantile(i % 2 == 0 ? 0.99 : 0.9).value_or(Duration{}).count());
   }));
+
+  // Both copies and the furthest quantile: the longest search.
+  const stats::Curve curve(wide);
+  const hedge::PlannerInput input{
+      .first = &curve, .second = &curve, .goal = 0.999, .budget = 0.1, .copies = 2};
+  TAILWARD_CHECK(plan_hedges(input).kind == hedge::PlannedHedges::Kind::kStaged);
+  results.push_back(measure("plan", 1'000'000,
+                            [&](int) { keep(plan_hedges(input).plan.stage[0].delay.count()); }));
 
   return results;
 }

@@ -20,6 +20,11 @@ Result<std::uint64_t> parse_size(std::string_view text);
 // "5%", "0.05": a share in 0…1.
 Result<double> parse_share(std::string_view text);
 
+// "p50", "P99", "p99.9", or a share "0.999": a quantile above 0 and below 1.
+Result<double> parse_percentile(std::string_view text);
+// The same, in the first form: "p99.9".
+std::string format_percentile(double quantile);
+
 // Three significant digits with the unit that reads best: "870 ns", "12.3 ms", "1.25 s".
 std::string format_duration(Duration duration);
 

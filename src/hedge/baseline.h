@@ -10,9 +10,13 @@
 // is the limit between healthy and not. It is learned anew only while what it says can be the noise
 // of its few samples; a slow-down is no noise. Otherwise it moves towards what is measured, upwards
 // with the time constant `adapt`, downwards ten times as fast (not at once: a minimum of noisy
-// readings would be too low), and only while the rate at the baseline is healthy. A service that
-// was sick from the start has a sick baseline: then the trigger rate itself and the server's own
-// evidence must tell (hedge/verdict.h).
+// readings would be too low), and only while the rate at the baseline is healthy.
+//
+// Two things must not carry it along. Hedging itself makes servers slower: so it rises only on what
+// was measured while hedging was off. And a slow ramp looks healthy at every step: so it rises by
+// no more than `rise_max` above the lowest value of the day. A service that was sick from the start
+// has a sick baseline: then the trigger rate itself, the switchback and the server's own evidence
+// must tell (hedge/verdict.h).
 //
 // Thread safety: one loop.
 #pragma once
@@ -32,24 +36,47 @@ class Baseline {
     double samples_enough = 1000;
     Duration adapt = std::chrono::minutes(10);
     double healthy_rate = 0.15;
+    double rise_max = 1.25;
+    Duration day = std::chrono::hours(24);
+    // The limit of hedge/brownout.h: so many times the median, and at least the upper quartile.
+    double limit_times = 2;
   };
   explicit Baseline(const Config& config) : config_(config) {}
 
-  // `first_attempts` as measured now, `elapsed` since the last call.
-  void update(const stats::Survival& first_attempts, Duration elapsed);
+  // `first_attempts` as measured now, `elapsed` since the last call. `unhedged`: they were measured
+  // while hedging was off.
+  void update(const stats::Survival& first_attempts, Duration elapsed, bool unhedged);
+  // Learns from scratch: the service has changed for good.
+  void forget() { *this = Baseline(config_); }
 
-  [[nodiscard]] bool learned() const { return delay_.has_value(); }
-  [[nodiscard]] std::optional<Duration> delay() const { return delay_; }
-  [[nodiscard]] std::optional<Duration> median() const { return median_; }
+  [[nodiscard]] bool learned() const { return levels_.has_value(); }
+  [[nodiscard]] std::optional<Duration> delay() const;
+  [[nodiscard]] std::optional<Duration> median() const;
   // Share of first attempts that last longer than delay(); 0 until learned.
   [[nodiscard]] double trigger_rate() const { return rate_; }
 
+  // REQUIRES (of the three): learned().
+  [[nodiscard]] Duration mean() const { return levels_->mean; }
+  [[nodiscard]] Duration limit() const { return levels_->limit; }
+  // The share of first attempts longer than limit() that is usual, 0.02…0.25.
+  [[nodiscard]] double above_limit() const { return above_limit_; }
+
  private:
+  struct Levels {
+    Duration delay{};
+    Duration median{};
+    Duration mean{};
+    Duration limit{};
+  };
+  [[nodiscard]] std::optional<Levels> measured(const stats::Survival& first_attempts) const;
   void learn(const stats::Survival& first_attempts);
+  void follow(const Levels& now, Duration elapsed, bool unhedged);
 
   Config config_;
-  std::optional<Duration> delay_;
-  std::optional<Duration> median_;
+  std::optional<Levels> levels_;
+  Levels lowest_;  // of the day
+  Duration lowest_since_{};
+  double above_limit_ = 0;
   double rate_ = 0;
   double learned_from_ = 0;  // samples, decayed
 };

@@ -22,6 +22,7 @@ Result<HostIndex> Hosts::add(std::string name) {
 
 bool Hosts::usable(HostIndex host, std::span<const HostIndex> excluded, TimePoint now) const {
   if (now < any_suspended_until_ && now < hosts_[host].suspended_until) return false;
+  if (on_probation(host) && now != kNever) return false;
   return std::find(excluded.begin(), excluded.end(), host) == excluded.end();
 }
 
@@ -55,6 +56,40 @@ HostIndex Hosts::choose(std::span<const HostIndex> excluded, TimePoint now, Rng&
     }
   }
   return best != kNoHost ? best : best_suspended;
+}
+
+HostIndex Hosts::probe(TimePoint now) {
+  if (shifted_ == 0 || !probation_ || ++since_probe_ < config_.probe_requests) return kNoHost;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    const auto index = static_cast<HostIndex>(i);
+    Host& host = hosts_[i];
+    if (!on_probation(index) || host.in_flight > 0 || now < host.next_probe ||
+        now < host.suspended_until) {
+      continue;
+    }
+    host.next_probe = now + config_.probe_every;
+    since_probe_ = 0;
+    return index;
+  }
+  return kNoHost;
+}
+
+bool Hosts::sample_shift(HostIndex index, bool longer, const ShiftScale& scale, TimePoint now) {
+  Host& host = hosts_[index];
+  const bool before = host.shift.shifted();
+  host.shift.sample(longer, scale);
+  const bool after = host.shift.shifted();
+  if (before == after) return false;
+  after ? ++shifted_ : --shifted_;
+  if (after) host.shifted_since = now;
+  // Well again: what it was like on probation is no guide.
+  if (!after && host.first_attempts != nullptr) host.first_attempts->clear();
+  return true;
+}
+
+void Hosts::forget_shifts() {
+  for (Host& host : hosts_) host.shift.reset();
+  shifted_ = 0;
 }
 
 void Hosts::attempt_begins(HostIndex index, TimePoint now) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "base/result.h"
 #include "base/rng.h"
 #include "base/time.h"
+#include "hedge/shift.h"
 #include "stats/survival.h"
 
 namespace tailward::hedge {
@@ -29,6 +31,10 @@ struct HostsConfig {
   Duration suspend_max = std::chrono::seconds(30);
   // A host not used for so long gives its estimator back.
   Duration evict_after = std::chrono::minutes(10);
+  // A host on probation gets one request at a time, at most every `probe_every` and at most one in
+  // `probe_requests`.
+  Duration probe_every = std::chrono::milliseconds(100);
+  std::uint32_t probe_requests = 100;
 };
 
 // What a host costs in memory is its Survival (≤ 12 KiB) and a line of this, ≤ 16 KiB together.
@@ -40,6 +46,13 @@ struct Host {
   int failures_in_a_row = 0;
   TimePoint suspended_until{};
   TimePoint last_used{};
+  // Slower than the pool's healthy baseline (hedge/brownout.h).
+  ShiftDetector shift;
+  TimePoint shifted_since{};
+  TimePoint next_probe{};
+  // When a first attempt on this host is to be hedged, where it is not like the others; empty: as
+  // the plan says (hedge/trigger.h).
+  std::optional<Duration> own_delay;
   // First attempts on this host, losers censored. Null while evicted.
   std::unique_ptr<stats::Survival> first_attempts;
 };
@@ -52,9 +65,25 @@ class Hosts {
   Result<HostIndex> add(std::string name);
 
   // The less busy of two hosts drawn at random ("power of two choices", Mitzenmacher 2001) among
-  // those not in `excluded` and not suspended; kNoHost when every host is excluded. A suspended
-  // host is chosen only when no other is left.
+  // those not in `excluded`, not suspended and not on probation; kNoHost when every host is
+  // excluded. One that is suspended or on probation is chosen only when no other is left.
   [[nodiscard]] HostIndex choose(std::span<const HostIndex> excluded, TimePoint now, Rng& rng);
+
+  // A host on probation that is due a request, to see whether it is well again; mostly kNoHost.
+  // Counts the request that asks.
+  [[nodiscard]] HostIndex probe(TimePoint now);
+  // One more first attempt on that host, longer than the limit or not. True when its state turned.
+  bool sample_shift(HostIndex host, bool longer, const ShiftScale& scale, TimePoint now);
+  [[nodiscard]] std::size_t shifted() const { return shifted_; }
+  // Whether hosts that have shifted are avoided; not when most have.
+  void set_probation(bool avoided) { probation_ = avoided; }
+  [[nodiscard]] bool on_probation(HostIndex host) const {
+    return probation_ && shifted_ > 0 && hosts_[host].shift.shifted();
+  }
+  void forget_shifts();
+  void set_own_delay(HostIndex host, std::optional<Duration> delay) {
+    hosts_[host].own_delay = delay;
+  }
 
   void attempt_begins(HostIndex host, TimePoint now);
   // The attempt's latency does not come here: first attempts go to first_attempts(host).
@@ -79,6 +108,9 @@ class Hosts {
 
   HostsConfig config_;
   std::vector<Host> hosts_;
+  std::size_t shifted_ = 0;
+  bool probation_ = true;
+  std::uint32_t since_probe_ = 0;  // requests
   // While no host is suspended, none needs to be looked at for it.
   TimePoint any_suspended_until_{};
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kTooLate = "its last hedge would come more than an hour late";
 constexpr const char* kForms =
-    "one of: off, fixed:50ms, quantile:0.95; a further :N sends up to N hedges";
+    "one of: off, fixed:50ms, quantile:0.95, adaptive:p99; a further :N sends up to N hedges";
 
 std::string_view take(std::string_view& rest) {
   const std::size_t colon = rest.find(':');
@@ -70,6 +70,14 @@ Result<Policy> parse_policy(std::string_view text) {
     constexpr double kDigits = 1e12;
     const double rounded = std::round(*quantile * kDigits) / kDigits;
     policy.quantile = value.ends_with('%') && rounded > 0 && rounded < 1 ? rounded : *quantile;
+  } else if (kind == "adaptive") {
+    policy.kind = Policy::Kind::kAdaptive;
+    policy.copies = kAdaptiveCopiesMax;
+    if (!value.empty()) {
+      const Result<double> goal = parse_percentile(value);
+      if (!goal) return bad(text, goal.error().message);
+      policy.goal = *goal;
+    }
   } else {
     return bad(text, "unknown");
   }
@@ -79,6 +87,9 @@ Result<Policy> parse_policy(std::string_view text) {
     if (error != std::errc{} || end != rest.data() + rest.size() || policy.copies < 1 ||
         policy.copies > kHedgesMax) {
       return bad(text, fmt::format("hedges of one request must be 1 to {}", kHedgesMax));
+    }
+    if (policy.kind == Policy::Kind::kAdaptive && policy.copies > kAdaptiveCopiesMax) {
+      return bad(text, "adaptive plans one or two hedges of one request");
     }
   }
   if (policy.delay * policy.copies > kLastHedgeMax) return bad(text, kTooLate);
@@ -94,6 +105,9 @@ std::string to_string(const Policy& policy) {
       return fmt::format("fixed:{}{}", exact_ms(policy.delay), copies);
     case Policy::Kind::kQuantile:
       return fmt::format("quantile:{}{}", exact_share(policy.quantile), copies);
+    case Policy::Kind::kAdaptive:
+      return fmt::format("adaptive:{}{}", format_percentile(policy.goal),
+                         policy.copies == kAdaptiveCopiesMax ? "" : ":1");
   }
   return "off";
 }

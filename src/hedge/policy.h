@@ -14,6 +14,7 @@ namespace tailward::hedge {
 
 inline constexpr int kHedgesMax = 4;                              // of one request
 inline constexpr int kAttemptsMax = 1 + kHedgesMax;               // the primary and its hedges
+inline constexpr int kAdaptiveCopiesMax = 2;                      // stages that the planner plans
 inline constexpr Duration kLastHedgeMax = std::chrono::hours(1);  // after the start
 
 struct Policy {
@@ -21,15 +22,18 @@ struct Policy {
     kOff,       // nothing is ever hedged
     kFixed,     // the n-th hedge n × `delay` after the start
     kQuantile,  // the same, with the `quantile` of first attempts as the delay, learned
+    kAdaptive,  // what makes the `goal` quantile of requests smallest within the budget
   };
   Kind kind = Kind::kOff;
   Duration delay{};        // kFixed
   double quantile = 0.95;  // kQuantile
-  int copies = 1;          // hedges of one request, 1…kHedgesMax
+  double goal = 0.99;      // kAdaptive
+  int copies = 1;          // hedges of one request, 1…kHedgesMax; kAdaptive: 1 or 2
 };
 
-// "off", "fixed:50ms", "fixed:50ms:2", "quantile:0.95", "quantile:0.95:2". kInvalid with the forms
-// as hint, also when the last hedge would come later than kLastHedgeMax.
+// "off", "fixed:50ms", "fixed:50ms:2", "quantile:0.95", "quantile:0.95:2", "adaptive" (two copies
+// towards P99), "adaptive:p99.9", "adaptive:p99:1". kInvalid with the forms as hint, also when the
+// last hedge would come later than kLastHedgeMax.
 Result<Policy> parse_policy(std::string_view text);
 // What parse_policy() reads as the same policy.
 std::string to_string(const Policy& policy);

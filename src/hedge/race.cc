@@ -32,24 +32,43 @@ Actions Race::start(const RequestInfo& request, TimePoint now) {
   started_ = now;
   const Policy& policy = route_->config_.policy;
   Counters& counters = route_->counters_;
-  ++counters.requests;
+  number_ = ++counters.requests;
+  bool could_hedge = false;
   if (policy.kind != Policy::Kind::kOff) {
     plan_ = route_->board_.read();
     hedges_max_ = static_cast<std::uint8_t>(std::max(plan_.stages, policy.copies));
-    eligible_ = request.idempotent && request.replayable && !request.is_hedge;
+    could_hedge = request.idempotent && request.replayable && !request.is_hedge;
+    if (could_hedge) {
+      group_ = route_->group_of_next();
+      slice_ = route_->switchback_.slice(now);
+      counts_ = plan_.stages > 0 && route_->brownout_.state() == Brownout::State::kClear;
+    }
+    eligible_ = group_ == Group::kHedged;
     if (eligible_) ++counters.eligible;
   }
 
   Actions out;
-  const HostIndex host = route_->hosts_.choose({}, now, route_->rng_);
+  const HostIndex host = choose_primary(now);
   if (host == kNoHost) {
     finish(Action::Ending::kFailed, kNoAttempt, now, out);
     return out;
   }
+  if (eligible_ && route_->adaptive()) route_->adjust_plan(plan_, host);
+  // The others keep their stages, so that it is counted why their hedges are denied.
+  if (!eligible_ && could_hedge) plan_.stages = 0;
   route_->budget_.request_begins();
-  start_attempt(host, false, now, out);
+  start_attempt(host, false, false, now, out);
   arm(out);
   return out;
+}
+
+// A host on probation gets a request only where a hedge can save it.
+HostIndex Race::choose_primary(TimePoint now) {
+  if (eligible_ && route_->hosts_.shifted() > 0 && route_->budget_.could_hedge()) {
+    const HostIndex host = route_->hosts_.probe(now);
+    if (host != kNoHost) return host;
+  }
+  return route_->hosts_.choose({}, now, route_->rng_);
 }
 
 Actions Race::on_outcome(AttemptIndex attempt, const Outcome& outcome, TimePoint now) {
@@ -116,15 +135,25 @@ Actions Race::on_caller_gone(TimePoint now) {
 void Race::run_due_stage(TimePoint now, Actions& out) {
   const Stage& stage = plan_.stage[next_stage_++];
   last_stage_at_ = now;
+  if (alive(0)) sample_shift(now - started_, false, now);
+  if (stage.probability < 1 && !route_->rng_.chance(stage.probability)) {
+    denied_ = Denied::kProbability;
+    route_->deny(Denied::kProbability);
+    return;
+  }
   if (!due_) {
     due_ = true;
     if (eligible_) ++route_->counters_.due_requests;
   }
-  if (stage.probability < 1 && !route_->rng_.chance(stage.probability)) {
-    route_->deny(Denied::kProbability);
-    return;
-  }
   static_cast<void>(try_hedge(false, now, out));
+}
+
+void Race::sample_shift(Duration elapsed, bool ended, TimePoint now) {
+  if (shift_sampled_ || !route_->adaptive()) return;
+  const bool longer = elapsed >= route_->brownout_.limit();
+  if (!longer && !ended) return;
+  shift_sampled_ = true;
+  route_->brownout_.sample(route_->hosts_, attempts_[0].host, longer, now);
 }
 
 void Race::go_on_after_failure(TimePoint now, Actions& out) {
@@ -166,6 +195,7 @@ HostIndex Race::choose_host(TimePoint now) {
 bool Race::try_hedge(bool after_failure, TimePoint now, Actions& out) {
   HostIndex host = kNoHost;
   if (const std::optional<Denied> why = admit_hedge(now, host)) {
+    denied_ = *why;
     route_->deny(*why);
     return false;
   }
@@ -181,7 +211,7 @@ bool Race::try_hedge(bool after_failure, TimePoint now, Actions& out) {
     if (!hedged_) ++counters.hedged_requests;
     hedged_ = true;
   }
-  start_attempt(host, route_->breaker_.hedge_sent(), now, out);
+  start_attempt(host, route_->breaker_.hedge_sent(), !after_failure, now, out);
   return true;
 }
 
@@ -194,16 +224,24 @@ std::optional<Denied> Race::admit_hedge(TimePoint now, HostIndex& host) {
     return Denied::kDeadline;
   }
   if (!route_->breaker_.allows_hedge(now)) return Denied::kBreaker;
+  if (route_->adaptive() && !route_->brownout_.allows_hedge(now, route_->rng_)) {
+    return Denied::kBrownout;
+  }
   host = choose_host(now);
   if (host == kNoHost) return Denied::kNoOtherHost;
   // Last, since it takes a token.
   if (!route_->budget_.try_hedge()) return Denied::kBudget;
+  if (route_->config_.dry_run) {
+    route_->budget_.hedge_ends();
+    return Denied::kDryRun;
+  }
   return std::nullopt;
 }
 
-void Race::start_attempt(HostIndex host, bool probe, TimePoint now, Actions& out) {
+void Race::start_attempt(HostIndex host, bool probe, bool after_delay, TimePoint now,
+                         Actions& out) {
   const AttemptIndex index = attempts_count_++;
-  attempts_[index] = Attempt{Attempt::State::kAlive, probe, host, now};
+  attempts_[index] = Attempt{Attempt::State::kAlive, probe, after_delay, host, now};
   ++route_->counters_.attempts;
   route_->hedges_.record(now, index > 0);
   route_->hosts_.attempt_begins(host, now);
@@ -216,7 +254,7 @@ void Race::end_attempt(AttemptIndex index, End end, TimePoint now) {
   const bool primary = index == 0;
   // A body that streams through takes as long as its caller takes to send it: no latency of the
   // host's.
-  const bool teaches = primary && request_.replayable;
+  const bool teaches = request_.replayable;
   const Duration elapsed = now - attempt.started;
   Counters& counters = route_->counters_;
   Breaker& breaker = route_->breaker_;
@@ -226,7 +264,7 @@ void Race::end_attempt(AttemptIndex index, End end, TimePoint now) {
     case End::kGood:
       ++counters.succeeded;
       route_->hosts_.attempt_answered(attempt.host);
-      if (teaches) route_->hosts_.first_attempts(attempt.host).record(elapsed);
+      if (teaches) learn(attempt, primary, elapsed, false);
       if (primary) breaker.first_attempt_ended(now, false);
       if (attempt.probe) breaker.probe_ended(now, false);
       break;
@@ -251,7 +289,7 @@ void Race::end_attempt(AttemptIndex index, End end, TimePoint now) {
       } else {
         ++counters.cancelled;
       }
-      if (teaches) route_->hosts_.first_attempts(attempt.host).record_censored(elapsed);
+      if (teaches) learn(attempt, primary, elapsed, true);
       if (attempt.probe) breaker.probe_withdrawn(now);
       break;
     case End::kNotSent:
@@ -260,6 +298,19 @@ void Race::end_attempt(AttemptIndex index, End end, TimePoint now) {
       if (attempt.probe) breaker.probe_withdrawn(now);
       break;
   }
+}
+
+void Race::learn(const Attempt& attempt, bool primary, Duration elapsed, bool censored) {
+  if (!primary) {
+    if (attempt.after_delay) route_->dependence_.record(elapsed, censored);
+    return;
+  }
+  stats::Survival& into = route_->estimator_of(attempt.host);
+  censored ? into.record_censored(elapsed) : into.record(elapsed);
+  sample_shift(elapsed, !censored, started_ + elapsed);
+  if (slice_ == 0) return;
+  const auto hedges = static_cast<std::uint32_t>(attempts_count_ - 1);
+  route_->switchback_.record(slice_, elapsed, censored, hedges);
 }
 
 void Race::end_all(End end, AttemptIndex except, TimePoint now, Actions& out) {
@@ -304,6 +355,9 @@ void Race::finish(Action::Ending ending, AttemptIndex answer, TimePoint now, Act
       ++counters.answered;
       if (answer != 0) ++counters.hedge_wins;
       route_->client_.record(now, now - started_);
+      if (counts_ && (group_ == Group::kHedged || group_ == Group::kControl)) {
+        route_->control_.record(now, group_ == Group::kControl, now - started_);
+      }
       break;
     case Action::Ending::kFailed:
       ++counters.answered_badly;
@@ -319,7 +373,23 @@ void Race::finish(Action::Ending ending, AttemptIndex answer, TimePoint now, Act
     route_->hedged_.record(now, hedged_);
     route_->due_.record(now, due_);
   }
+  remember(answer, now);
   out.push({.kind = Action::Kind::kFinish, .attempt = answer, .ending = ending});
+}
+
+void Race::remember(AttemptIndex answer, TimePoint now) {
+  route_->decisions_.record(
+      {.request = number_,
+       .at = now,
+       .latency = now - started_,
+       .delay = plan_.stages > 0 ? plan_.stage[0].delay : kForever,
+       .host = attempts_[0].host,
+       .group = group_,
+       .due = due_,
+       .hedges = static_cast<std::uint8_t>(attempts_count_ == 0 ? 0 : attempts_count_ - 1),
+       .winner = answer,
+       .was_denied = denied_.has_value(),
+       .denied = denied_.value_or(Denied::kBudget)});
 }
 
 void Race::arm(Actions& out) {

@@ -28,6 +28,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/time.h"
@@ -131,13 +132,19 @@ class Race {
     };  // held: failed, its answer kept
     State state = State::kUnused;
     bool probe = false;  // the breaker's
+    bool after_delay = false;
     HostIndex host = kNoHost;
     TimePoint started{};
   };
   // How an attempt leaves the race.
   enum class End : std::uint8_t { kGood, kBadAnswer, kNoAnswer, kSuperseded, kCancelled, kNotSent };
 
-  void start_attempt(HostIndex host, bool probe, TimePoint now, Actions& out);
+  void start_attempt(HostIndex host, bool probe, bool after_delay, TimePoint now, Actions& out);
+  [[nodiscard]] HostIndex choose_primary(TimePoint now);
+  // What the first attempt tells of its host: longer than usual, or not.
+  void sample_shift(Duration elapsed, bool ended, TimePoint now);
+  void learn(const Attempt& attempt, bool primary, Duration elapsed, bool censored);
+  void remember(AttemptIndex answer, TimePoint now);
   [[nodiscard]] bool try_hedge(bool after_failure, TimePoint now, Actions& out);
   // Why a hedge may not be sent now; otherwise its host, with its token taken from the budget.
   [[nodiscard]] std::optional<Denied> admit_hedge(TimePoint now, HostIndex& host);
@@ -165,12 +172,18 @@ class Race {
   std::uint8_t next_stage_ = 0;
   bool eligible_ = false;
   bool due_ = false;
+  bool shift_sampled_ = false;
+  bool counts_ = false;  // for the control group's comparison
+  Group group_ = Group::kOff;
+  std::uint32_t slice_ = 0;  // of the switchback
+  std::optional<Denied> denied_;
   bool hedged_ = false;              // by a delay
   bool no_more_ = false;             // a server asked for no further attempt
   bool waits_for_pushback_ = false;  // nothing is alive, the next attempt starts at not_before_
   int held_rank_ = -1;
   AttemptIndex held_ = kNoAttempt;
   RequestInfo request_;
+  std::uint64_t number_ = 0;  // of the request in its route
   TimePoint started_{};
   TimePoint last_stage_at_{};
   TimePoint not_before_{};

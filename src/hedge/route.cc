@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hedge/trigger.h"
+
 namespace tailward::hedge {
 namespace {
 
@@ -42,8 +44,24 @@ std::string_view to_string(Denied denied) {
       return "not_replayable";
     case Denied::kProbability:
       return "probability";
+    case Denied::kDryRun:
+      return "dry_run";
   }
   return "unknown";
+}
+
+std::string_view to_string(Group group) {
+  switch (group) {
+    case Group::kHedged:
+      return "hedged";
+    case Group::kControl:
+      return "control";
+    case Group::kSliceOff:
+      return "slice_off";
+    case Group::kOff:
+      return "off";
+  }
+  return "off";
 }
 
 Route::Route(RouteConfig config, Budget* shared_budget)
@@ -53,6 +71,10 @@ Route::Route(RouteConfig config, Budget* shared_budget)
       budget_(config_.budget, shared_budget),
       breaker_(config_.breaker),
       baseline_(baseline_config(config_)),
+      brownout_(config_.brownout),
+      control_(config_.proof.control_window),
+      switchback_(config_.proof.switchback),
+      off_for_(config_.retrial),
       client_(config_.window),
       hedged_(config_.window),
       due_(config_.window),
@@ -60,11 +82,14 @@ Route::Route(RouteConfig config, Budget* shared_budget)
   board_.publish(make_plan());
 }
 
+// Hosts on probation are left out: the plan is for the others.
 stats::Survival Route::first_attempts_now() const {
   stats::Survival merged;
-  for (std::size_t host = 0; host < hosts_.size(); ++host) {
-    const Host& one = hosts_.at(static_cast<HostIndex>(host));
-    if (one.first_attempts != nullptr) merged.merge(*one.first_attempts);
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    const auto host = static_cast<HostIndex>(i);
+    const Host& one = hosts_.at(host);
+    if (one.first_attempts == nullptr || hosts_.on_probation(host)) continue;
+    merged.merge(*one.first_attempts);
   }
   return merged;
 }
@@ -78,8 +103,110 @@ void Route::tick(TimePoint now) {
       enough ? std::exp2(-to_seconds(elapsed) / to_seconds(config_.half_life)) : 1.0;
   hosts_.decay(factor, now);
   merged_ = first_attempts_now();
-  baseline_.update(merged_, elapsed);
-  board_.publish(make_plan());
+  if (adaptive()) {
+    dependence_.decay(factor);
+    first_curve_ = stats::Curve(merged_);
+    watch_service(now, elapsed);
+    watch_harm(now);
+  } else {
+    baseline_.update(merged_, elapsed, true);
+  }
+  const Plan plan = make_plan();
+  if (adaptive()) set_own_delays(plan);
+  board_.publish(plan);
+}
+
+void Route::watch_service(TimePoint now, Duration elapsed) {
+  // Hedging may have made slower what is measured, unless it is off or known not to.
+  const bool hedging = planned_.plan.stages > 0 && !off_;
+  baseline_.update(merged_, elapsed, !hedging || harmless(switchback_.effect()));
+  brownout_.tick(hosts_, baseline_, budget_.primaries_in_flight(),
+                 counters_.requests - requests_at_tick_, now);
+  requests_at_tick_ = counters_.requests;
+  if (brownout_.state() != Brownout::State::kBrownout) in_brownout_.clear();
+  if (hedging && brownout_.state() == Brownout::State::kClear) {
+    switchback_.tick(now, baseline_.median().value_or(Duration{}), brownout_.arrivals_per_s(),
+                     rng_);
+  } else {
+    switchback_.pause();
+  }
+}
+
+void Route::watch_harm(TimePoint now) {
+  if (!config_.auto_off) return;
+  if (off_) {
+    if (now < retrial_at_) return;
+    off_ = false;
+    switchback_.restart();
+    harm_looked_at_ = 0;
+    return;
+  }
+  if (switchback_.measured() == harm_looked_at_) return;
+  harm_looked_at_ = switchback_.measured();
+  if (!harms(switchback_.effect(kHarmConfidence))) return;
+  off_ = true;
+  off_since_ = now;
+  retrial_at_ = now + off_for_;
+  off_for_ = std::min(2 * off_for_, config_.retrial_max);
+}
+
+void Route::forget_baseline() {
+  baseline_.forget();
+  hosts_.forget_shifts();
+  brownout_ = Brownout(config_.brownout);
+  switchback_.restart();
+  off_ = false;
+  off_for_ = config_.retrial;
+}
+
+Group Route::group_of_next() {
+  if (!adaptive()) return Group::kHedged;
+  if (off_) return Group::kOff;
+  if (!switchback_.hedging()) return Group::kSliceOff;
+  return rng_.chance(config_.proof.control_share) ? Group::kControl : Group::kHedged;
+}
+
+void Route::adjust_plan(Plan& plan, HostIndex host) const {
+  Duration delay;
+  if (hosts_.on_probation(host)) {
+    delay = std::min(plan.stages > 0 ? plan.stage[0].delay : kForever, brownout_.limit());
+  } else if (plan.stages > 0 && hosts_.at(host).own_delay) {
+    delay = *hosts_.at(host).own_delay;
+  } else {
+    return;
+  }
+  if (delay >= kForever) {
+    plan.stages = 0;
+    return;
+  }
+  plan.stages = std::max(plan.stages, 1);
+  plan.stage[0] = {delay, 1.0};
+  if (plan.stages > 1) plan.stage[1].delay = std::max(plan.stage[1].delay, delay);
+}
+
+// A few hosts a tick: each costs a curve of its own.
+void Route::set_own_delays(const Plan& plan) {
+  constexpr std::size_t kHostsPerTick = 32;
+  for (std::size_t i = 0; i < std::min(kHostsPerTick, hosts_.size()); ++i) {
+    const auto index = static_cast<HostIndex>(next_own_delay_++ % hosts_.size());
+    const Host& host = hosts_.at(index);
+    std::optional<Duration> delay;
+    if (plan.stages > 0 && host.first_attempts != nullptr && hosts_.size() > 1) {
+      delay = own_delay(*host.first_attempts, first_curve_, plan.stage[0].delay);
+    }
+    hosts_.set_own_delay(index, delay);
+  }
+}
+
+Proof Route::proof(TimePoint now) {
+  Proof proof;
+  for (std::size_t i = 0; i < kProofQuantiles.size(); ++i) {
+    proof.savings[i] = control_.saving(kProofQuantiles[i], now);
+  }
+  proof.control_requests = control_.control_requests(now);
+  proof.switchback = switchback_.effect();
+  proof.dependence = dependence_.ratio(first_curve_);
+  return proof;
 }
 
 double Route::samples_needed() const {
@@ -89,7 +216,33 @@ double Route::samples_needed() const {
              : floor;
 }
 
-Plan Route::make_plan() const {
+// What the planner may spend: a little less than the budget, so that what is left absorbs chance,
+// and less still while the balance is low. So scarcity lowers probabilities, and no hedge is denied
+// that the plan has chosen.
+Plan Route::adaptive_plan() {
+  constexpr double kAim = 0.97;
+  constexpr double kSamplesMin = 200;
+  planned_ = {};
+  const double samples = merged_.finished_weight();
+  Plan plan;
+  plan.fresh_median = merged_.quantile(0.5).value_or(Duration{});
+  if (samples < std::max(config_.samples_min, kSamplesMin)) return plan;
+  const BudgetConfig& budget = budget_.config();
+  const double fill = budget.burst > 0 ? budget_.balance() / budget.burst : 0.5;
+  const double aim = budget.unlimited ? 1 : kAim * std::clamp(0.5 + fill, 0.5, 1.0);
+  const stats::Curve second = dependence_.second(first_curve_);
+  planned_ = plan_hedges({.first = &first_curve_,
+                          .second = &second,
+                          // A quantile with fewer than five samples beyond it is not known.
+                          .goal = std::min(config_.policy.goal, 1 - 5 / samples),
+                          .budget = budget.share * aim,
+                          .copies = config_.policy.copies});
+  planned_.plan.fresh_median = plan.fresh_median;
+  return planned_.plan;
+}
+
+Plan Route::make_plan() {
+  if (adaptive()) return adaptive_plan();
   Plan plan;
   plan.fresh_median = merged_.quantile(0.5).value_or(Duration{});
   const Policy& policy = config_.policy;
@@ -100,6 +253,8 @@ Plan Route::make_plan() const {
     case Policy::Kind::kFixed:
       delay = policy.delay;
       break;
+    case Policy::Kind::kAdaptive:  // adaptive_plan()
+      return plan;
     case Policy::Kind::kQuantile: {
       const std::optional<Duration> learned = merged_.quantile(policy.quantile);
       const bool enough =
@@ -125,13 +280,27 @@ Verdict Route::verdict(TimePoint now, std::optional<double> lock_wait_ratio) {
   input.due = due_.totals(now).successes;
   input.attempts = hedges.trials;
   input.requests = hedges.trials - hedges.successes;
-  if (baseline_.learned()) input.baseline_rate = baseline_.trigger_rate();
+  const bool brownout = brownout_.state() == Brownout::State::kBrownout;
+  const stats::Survival& first = brownout ? in_brownout_ : merged_;
+  if (baseline_.learned()) {
+    input.baseline_rate =
+        brownout ? in_brownout_.above(*baseline_.delay()) : baseline_.trigger_rate();
+  }
   input.error_rate = breaker_.error_rate(now);
-  input.median = merged_.quantile(0.5);
+  input.median = first.quantile(0.5);
   input.baseline_median = baseline_.median();
   input.lock_wait_ratio = lock_wait_ratio;
   input.hedging = config_.policy.kind != Policy::Kind::kOff;
   input.breaker_open = breaker_.state() != Breaker::State::kClosed;
+  if (adaptive()) {
+    input.proof = proof(now);
+    input.off_by_verdict = off_;
+    input.brownout = brownout;
+    for (std::size_t i = 0; i < hosts_.size(); ++i) {
+      const auto host = static_cast<HostIndex>(i);
+      if (hosts_.on_probation(host)) input.on_probation.push_back(hosts_.at(host).name);
+    }
+  }
   return judge(input, config_.limits);
 }
 

@@ -5,7 +5,7 @@
 // (hedge/race.h) on a route and calls tick() about every config().tick.
 //
 // Thread safety: one loop; plan_board() may be read from any thread. Memory: the hosts'
-// (hedge/hosts.h) and two histograms; nothing grows with the number of requests.
+// (hedge/hosts.h) and about 130 KiB; nothing grows with the number of requests.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,13 @@
 
 #include "hedge/baseline.h"
 #include "hedge/breaker.h"
+#include "hedge/brownout.h"
 #include "hedge/budget.h"
+#include "hedge/decisions.h"
 #include "hedge/hosts.h"
+#include "hedge/planner.h"
 #include "hedge/policy.h"
+#include "hedge/proof.h"
 #include "hedge/verdict.h"
 #include "stats/histogram.h"
 #include "stats/survival.h"
@@ -30,6 +34,16 @@ struct RouteConfig {
   BreakerConfig breaker;
   HostsConfig hosts;
   VerdictLimits limits;
+  // Of the adaptive policy only: the others do what they say and nothing else.
+  BrownoutConfig brownout;
+  ProofConfig proof;
+  // When the verdict is *cause* because hedging does harm, hedging goes off by itself, and is tried
+  // again after `retrial`, twice as long each time, up to `retrial_max`.
+  bool auto_off = true;
+  Duration retrial = std::chrono::minutes(5);
+  Duration retrial_max = std::chrono::hours(1);
+  // Everything is decided and counted, nothing is sent (any policy).
+  bool dry_run = false;
   // Latencies and rates that are shown cover the last `window`.
   Duration window = std::chrono::seconds(60);
   Duration tick = std::chrono::milliseconds(100);
@@ -44,19 +58,20 @@ struct RouteConfig {
 };
 
 // Why a hedge that was due was not sent. Each is counted once per stage of a request.
-enum class Denied {
+enum class Denied : std::uint8_t {
   kBudget,
   kNoOtherHost,
   kNotIdempotent,
   kBreaker,
-  kBrownout,       // reserved for the adaptive policy
+  kBrownout,       // everything is slow (hedge/brownout.h)
   kNested,         // the request is itself a hedge
   kDeadline,       // what remains is too short for a fresh attempt
   kPushback,       // a server asked for none
   kNotReplayable,  // its body is too long to be kept
   kProbability,    // the plan's draw said no
+  kDryRun,         // it would have been sent
 };
-inline constexpr std::size_t kDeniedCount = 10;
+inline constexpr std::size_t kDeniedCount = 11;
 std::string_view to_string(Denied denied);
 
 // Since the route began. Invariant, at every instant:
@@ -64,14 +79,15 @@ std::string_view to_string(Denied denied);
 //   attempts = succeeded + failed + superseded + cancelled + not sent + in flight
 struct Counters {
   std::uint64_t requests = 0;
-  std::uint64_t eligible =
-      0;  // could be hedged: idempotent, replayable, not itself a hedge, policy not off
+  // Could be hedged: idempotent, replayable, not itself a hedge, hedging on; the control group and
+  // the switchback's slices without hedging are left out.
+  std::uint64_t eligible = 0;
   std::uint64_t attempts = 0;
   std::uint64_t hedges = 0;
   std::uint64_t hedges_after_delay = 0;
   std::uint64_t hedges_after_failure = 0;
   std::uint64_t hedged_requests = 0;  // got a hedge because a delay had passed
-  std::uint64_t due_requests = 0;     // a delay passed, whether or not a hedge was sent
+  std::uint64_t due_requests = 0;     // the plan asked for a hedge, whether or not it was sent
   std::uint64_t hedge_wins = 0;
   std::array<std::uint64_t, kDeniedCount> denied{};
   // How attempts ended.
@@ -111,8 +127,11 @@ class Route {
 
   Result<HostIndex> add_host(std::string name) { return hosts_.add(std::move(name)); }
 
-  // Ages the estimators, learns the delay, publishes the plan, follows the baseline.
+  // Ages the estimators, follows the baseline, looks for a brown-out, goes on with the switchback,
+  // plans and publishes the plan.
   void tick(TimePoint now);
+  // The service has changed for good: baseline and proof are learned anew.
+  void forget_baseline();
 
   [[nodiscard]] const RouteConfig& config() const { return config_; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
@@ -121,6 +140,20 @@ class Route {
   [[nodiscard]] Breaker& breaker() { return breaker_; }
   [[nodiscard]] const Baseline& baseline() const { return baseline_; }
   [[nodiscard]] const PlanBoard& plan_board() const { return board_; }
+  [[nodiscard]] const Brownout& brownout() const { return brownout_; }
+  [[nodiscard]] const Switchback& switchback() const { return switchback_; }
+  [[nodiscard]] const Decisions& decisions() const { return decisions_; }
+  // What the planner has planned and expects of it, as of the last tick(); adaptive only.
+  [[nodiscard]] const PlannedHedges& planned() const { return planned_; }
+  // Off by the verdict, since then.
+  [[nodiscard]] std::optional<TimePoint> off_since() const {
+    return off_ ? std::optional(off_since_) : std::nullopt;
+  }
+  [[nodiscard]] Proof proof(TimePoint now);
+  // What hedging saves at that quantile, by the control group.
+  [[nodiscard]] Saving saving(double quantile, TimePoint now) {
+    return control_.saving(quantile, now);
+  }
 
   // Answered requests, start to answer, over the last window.
   [[nodiscard]] stats::Histogram client_latency(TimePoint now) { return client_.merged(now); }
@@ -136,7 +169,21 @@ class Route {
  private:
   friend class Race;
 
-  [[nodiscard]] Plan make_plan() const;
+  [[nodiscard]] bool adaptive() const { return config_.policy.kind == Policy::Kind::kAdaptive; }
+  [[nodiscard]] Plan make_plan();
+  [[nodiscard]] Plan adaptive_plan();
+  // Where a first attempt on that host is recorded: what a brown-out does is no law of the host's.
+  [[nodiscard]] stats::Survival& estimator_of(HostIndex host) {
+    return brownout_.state() == Brownout::State::kBrownout ? in_brownout_
+                                                           : hosts_.first_attempts(host);
+  }
+  void watch_service(TimePoint now, Duration elapsed);
+  void watch_harm(TimePoint now);
+  void set_own_delays(const Plan& plan);
+  // What becomes of an eligible request that begins now.
+  [[nodiscard]] Group group_of_next();
+  // The plan for a request on that host.
+  void adjust_plan(Plan& plan, HostIndex host) const;
   // So many finished first attempts that delay and baseline can be learned; twice as many are kept.
   [[nodiscard]] double samples_needed() const;
   void deny(Denied why) { ++counters_.denied[static_cast<std::size_t>(why)]; }
@@ -150,6 +197,21 @@ class Route {
   PlanBoard board_;
   Counters counters_;
   stats::Survival merged_;
+  Brownout brownout_;
+  stats::Survival in_brownout_;  // first attempts since it began
+  ControlGroup control_;
+  Switchback switchback_;
+  Dependence dependence_;
+  Decisions decisions_;
+  PlannedHedges planned_;
+  stats::Curve first_curve_;
+  std::size_t next_own_delay_ = 0;  // host
+  std::uint64_t requests_at_tick_ = 0;
+  bool off_ = false;  // by the verdict
+  TimePoint off_since_{};
+  TimePoint retrial_at_{};
+  Duration off_for_{};
+  std::uint64_t harm_looked_at_ = 0;  // pairs of the switchback
   stats::WindowedHistogram client_;
   stats::WindowedShare hedged_;  // of eligible requests
   stats::WindowedShare due_;

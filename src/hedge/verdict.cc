@@ -55,6 +55,60 @@ std::vector<std::string> server_evidence(const VerdictInput& input, const Verdic
   return lines;
 }
 
+std::string signed_duration(Duration duration) {
+  return fmt::format("{}{}", duration < Duration{} ? "−" : "+",
+                     format_duration(duration < Duration{} ? -duration : duration));
+}
+
+std::string switchback_text(const SwitchbackEffect& effect) {
+  return fmt::format("first attempts' P50 {} ({} to {}) of {} with hedging on, for {} extra load",
+                     signed_duration(effect.p50), signed_duration(effect.p50_low),
+                     signed_duration(effect.p50_high), format_duration(effect.p50_without),
+                     format_share(effect.extra_load));
+}
+
+std::string dependence_text(const TailDependence& dependence) {
+  return fmt::format("a second attempt is slow {:.1f} times as often as any", dependence.ratio);
+}
+
+// What only the adaptive policy knows, one figure a line.
+void add_proof(const VerdictInput& input, std::vector<std::string>& lines) {
+  if (input.brownout) {
+    lines.push_back("brown-out: everything is slower than its baseline, hedging is held up");
+  }
+  for (const std::string& host : input.on_probation) {
+    lines.push_back(fmt::format("on probation, slower than the pool: {}", host));
+  }
+  if (!input.proof) return;
+  const Proof& proof = *input.proof;
+  for (const Saving& saving : proof.savings) {
+    if (!saving.bounded || saving.quantile < 0.99) continue;
+    lines.push_back(fmt::format("control group of {}: hedging saves {} at P{:g} ({} to {})",
+                                format_count(proof.control_requests), signed_duration(saving.saved),
+                                saving.quantile * 100, signed_duration(saving.low),
+                                signed_duration(saving.high)));
+  }
+  if (proof.switchback.known) {
+    lines.push_back(fmt::format("switchback, {} pairs of slices: {}", proof.switchback.pairs,
+                                switchback_text(proof.switchback)));
+  }
+  if (proof.dependence.pairs >= 1) {
+    lines.push_back(fmt::format("tail dependence, {:.0f} pairs: {} ({:.1f} to {:.1f})",
+                                proof.dependence.pairs, dependence_text(proof.dependence),
+                                proof.dependence.low, proof.dependence.high));
+  }
+}
+
+std::string harm_sentence(const VerdictInput& input) {
+  const Proof& proof = *input.proof;
+  return fmt::format(
+      "The fault is in the servers, not in a tail: {}, so what they wait for is contended; {} "
+      "trigger at the baseline, {}. {}: find the cause (tailward diagnose), then hedge.",
+      switchback_text(proof.switchback), format_share(input.baseline_rate.value_or(0)),
+      dependence_text(proof.dependence),
+      input.off_by_verdict ? "Hedging has switched itself off" : "Hedging does harm");
+}
+
 Layer layer_of(const Rate& rate, bool evidence_worse, const VerdictLimits& limits) {
   if (rate.interval.low > limits.cause_above) return Layer::kCause;
   if (rate.interval.high < limits.healthy_below) {
@@ -122,7 +176,8 @@ Verdict judge(const VerdictInput& input, const VerdictLimits& limits) {
     verdict.sentence = "Nothing is hedged: the policy is off.";
     return verdict;
   }
-  if (input.eligible < limits.requests_min) {
+  const bool harm = input.proof && (input.off_by_verdict || harms(input.proof->switchback));
+  if (input.eligible < limits.requests_min && !harm) {
     verdict.sentence = fmt::format("Too few requests to judge: {} of the {} that it takes.",
                                    format_count(input.eligible), format_count(limits.requests_min));
     return verdict;
@@ -134,6 +189,10 @@ Verdict judge(const VerdictInput& input, const VerdictLimits& limits) {
       std::max(0.0, share(input.attempts, input.requests) - (input.requests > 0 ? 1.0 : 0.0));
   verdict.layer = layer_of(rate, !evidence.empty(), limits);
   verdict.sentence = sentence_of(verdict.layer, rate, extra_load, !evidence.empty(), limits);
+  if (harm) {
+    verdict.layer = Layer::kCause;
+    verdict.sentence = harm_sentence(input);
+  }
 
   verdict.findings.push_back(fmt::format(
       "trigger rate {} (95 % interval {} to {}; healthy below {}, cause above {})",
@@ -158,6 +217,7 @@ Verdict judge(const VerdictInput& input, const VerdictLimits& limits) {
                                            format_share(input.error_rate),
                                            format_share(limits.error_rate)));
   }
+  add_proof(input, verdict.findings);
   verdict.findings.insert(verdict.findings.end(), evidence.begin(), evidence.end());
   return verdict;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "hedge/proof.h"
 
 namespace tailward::hedge {
 
@@ -51,6 +52,11 @@ struct VerdictInput {
   std::optional<Duration> baseline_median;
   // The server's lock wait per request ÷ the same without hedging.
   std::optional<double> lock_wait_ratio;
+  // Of the adaptive policy.
+  std::optional<Proof> proof = {};
+  bool off_by_verdict = false;                 // hedging has been switched off because it did harm
+  bool brownout = false;                       // hedging is held up because everything is slow
+  std::vector<std::string> on_probation = {};  // hosts
 };
 
 struct Verdict {

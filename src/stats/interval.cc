@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <limits>
 
 #include "base/check.h"
 
@@ -48,6 +50,21 @@ double binomial_quantile(double n, double q, double p, bool reaching) {
 double normal_quantile(double p) {
   TAILWARD_CHECK(p > 0 && p < 1);
   return boost::math::quantile(Normal(), p);
+}
+
+MeanInterval mean_interval(std::span<const double> values, double confidence) {
+  const auto n = static_cast<double>(values.size());
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (values.empty()) return {0, -kInfinity, kInfinity};
+  double mean = 0;
+  for (const double value : values) mean += value / n;
+  if (values.size() < 2) return {mean, -kInfinity, kInfinity};
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const boost::math::students_t_distribution<double, Policy> student(n - 1);
+  const double t = boost::math::quantile(student, (1 + confidence) / 2);
+  const double half = t * std::sqrt(squares / (n - 1) / n);
+  return {mean, mean - half, mean + half};
 }
 
 ShareInterval share_interval(double successes, double n, double confidence) {

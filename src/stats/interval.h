@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/time.h"
 
@@ -40,6 +41,16 @@ RankInterval quantile_ranks(std::uint64_t n, double q, double confidence = 0.95)
 // The rank (1-based) of the q-quantile among n values, nearest rank: ⌈q·n⌉, at least 1. The
 // product's rounding is forgiven: 0.07 of 100 is rank 7. 0 when n is 0.
 std::uint64_t nearest_rank(std::uint64_t n, double q);
+
+// Student's interval of a mean, from independent values: exact for normal ones, good for means of
+// anything from ten values on ("Student", Biometrika 1908). Fewer than two values: −∞…∞ around what
+// there is.
+struct MeanInterval {
+  double mean = 0;
+  double low = 0;
+  double high = 0;
+};
+MeanInterval mean_interval(std::span<const double> values, double confidence = 0.95);
 
 // The standard normal quantile. REQUIRES: 0 < p < 1.
 double normal_quantile(double p);

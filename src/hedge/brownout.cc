@@ -1,0 +1,83 @@
+#include "hedge/brownout.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tailward::hedge {
+
+std::string_view to_string(Brownout::State state) {
+  switch (state) {
+    case Brownout::State::kClear:
+      return "clear";
+    case Brownout::State::kBrownout:
+      return "brownout";
+    case Brownout::State::kReturning:
+      return "returning";
+  }
+  return "clear";
+}
+
+void Brownout::sample(Hosts& hosts, HostIndex host, bool longer, TimePoint now) {
+  if (limit_ >= kForever) return;
+  pool_.sample(longer, pool_scale_);
+  const bool turned = hosts.sample_shift(host, longer, host_scale_, now);
+  if (turned || pool_.shifted() != (state_ == State::kBrownout)) decide(hosts, now);
+}
+
+void Brownout::tick(Hosts& hosts, const Baseline& baseline, std::int64_t in_flight,
+                    std::uint64_t arrived, TimePoint now) {
+  const Duration elapsed = last_tick_ == TimePoint{} ? Duration{} : now - last_tick_;
+  last_tick_ = now;
+  if (elapsed <= Duration{}) return;
+  const double seconds = to_seconds(elapsed);
+  const double rate = static_cast<double>(arrived) / seconds;
+  arrivals_per_s_ = arrivals_per_s_ == 0
+                        ? rate
+                        : arrivals_per_s_ + (rate - arrivals_per_s_) * (1 - std::exp(-seconds));
+  if (!config_.enabled || !baseline.learned()) return;
+  limit_ = baseline.limit();
+  const double normal = baseline.above_limit();
+  if (normal != normal_) {
+    normal_ = normal;
+    host_scale_ =
+        ShiftScale(normal, std::max(config_.host_shifted, (1 + normal) / 2), config_.threshold);
+    pool_scale_ = ShiftScale(config_.pool_normal, config_.pool_shifted, config_.threshold);
+  }
+  const double accounted = arrivals_per_s_ * to_seconds(baseline.mean());
+  // On its way back at half of what set it off.
+  const double factor = saturated_ ? 0.5 : 1;
+  saturated_ = static_cast<double>(in_flight) >
+               factor * (config_.in_flight_times * accounted + config_.in_flight_more);
+  decide(hosts, now);
+}
+
+void Brownout::decide(Hosts& hosts, TimePoint now) {
+  const bool most = 2 * hosts.shifted() > hosts.size();
+  const bool bad = most || pool_.shifted() || saturated_;
+  if (bad && state_ != State::kBrownout) {
+    state_ = State::kBrownout;
+    since_ = now;
+    ++times_;
+  } else if (!bad && state_ == State::kBrownout) {
+    state_ = State::kReturning;
+    since_ = now;
+  } else if (state_ == State::kReturning && now - since_ >= 2 * config_.step) {
+    state_ = State::kClear;
+    since_ = now;
+  }
+  hosts.set_probation(state_ != State::kBrownout);
+}
+
+bool Brownout::allows_hedge(TimePoint now, Rng& rng) {
+  switch (state_) {
+    case State::kClear:
+      return true;
+    case State::kBrownout:
+      return false;
+    case State::kReturning:
+      return rng.chance(now - since_ < config_.step ? 0.25 : 0.5);
+  }
+  return true;
+}
+
+}  // namespace tailward::hedge

@@ -1,0 +1,31 @@
+// Does hedging pay on this route, and what does it cost? Everything that is known, as figures.
+//
+// Plain data.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "hedge/control_group.h"
+#include "hedge/dependence.h"
+#include "hedge/switchback.h"
+
+namespace tailward::hedge {
+
+struct ProofConfig {
+  double control_share = 0.01;  // of eligible requests, never hedged
+  Duration control_window = std::chrono::minutes(10);
+  SwitchbackConfig switchback;
+};
+
+inline constexpr std::array<double, 4> kProofQuantiles{0.5, 0.9, 0.99, 0.999};
+
+struct Proof {
+  std::array<Saving, kProofQuantiles.size()> savings;
+  std::uint64_t control_requests = 0;
+  SwitchbackEffect switchback;
+  TailDependence dependence;
+};
+
+}  // namespace tailward::hedge

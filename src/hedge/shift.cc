@@ -1,0 +1,26 @@
+#include "hedge/shift.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace tailward::hedge {
+
+ShiftScale::ShiftScale(double normal, double shifted, double threshold) {
+  TAILWARD_CHECK(normal > 0 && normal < shifted && shifted < 1 && threshold > 0);
+  longer_ = static_cast<float>(std::log(shifted / normal));
+  shorter_ = static_cast<float>(std::log((1 - shifted) / (1 - normal)));
+  threshold_ = static_cast<float>(threshold);
+}
+
+void ShiftDetector::sample(bool longer, const ShiftScale& scale) {
+  if (scale.threshold_ == 0) return;
+  const float step = longer ? scale.longer_ : scale.shorter_;
+  sum_ = std::max(0.0F, sum_ + (shifted_ ? -step : step));
+  if (sum_ < scale.threshold_) return;
+  shifted_ = !shifted_;
+  sum_ = 0;
+}
+
+}  // namespace tailward::hedge
