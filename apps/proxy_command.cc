@@ -31,8 +31,8 @@ constexpr const char* kFooter =
     "deadline, 501 CONNECT and Upgrade; each with one line of text. All other answers are the\n"
     "servers', unchanged.\n"
     "\n"
-    "Admin address: /healthz  /readyz (503 while draining)  /stats (JSON)  /config (JSON)\n"
-    "/metrics (Prometheus).\n"
+    "Admin address: /healthz  /readyz (503 while draining)  /stats (JSON)  /decisions (JSON:\n"
+    "the last requests, and why each was hedged or not)  /config (JSON)  /metrics (Prometheus).\n"
     "\n"
     "Signals: SIGTERM and SIGINT stop accepting, finish what is in flight, and exit; a second one\n"
     "exits at once.\n"
@@ -46,7 +46,7 @@ constexpr const char* kFooter =
 struct Texts {
   std::string listen = "127.0.0.1:8080";
   std::string to;
-  std::string policy = "quantile:0.95";
+  std::string policy = "adaptive:p99";
   std::string budget = "5%";
   std::string admin;
   std::string deadline;
@@ -54,7 +54,7 @@ struct Texts {
   std::string body_limit = "64KiB";
 };
 
-void add_options(CLI::App& app, Texts& texts, std::uint64_t& seed) {
+void add_options(CLI::App& app, Texts& texts, proxy::Options& options) {
   app.add_option("--to", texts.to, "the servers, all of the same service; hedging needs two")
       ->type_name("HOST:PORT[,...]")
       ->required();
@@ -65,6 +65,7 @@ void add_options(CLI::App& app, Texts& texts, std::uint64_t& seed) {
   app.add_option("--policy", texts.policy,
                  "when to hedge: off; fixed:50ms after so long; quantile:0.95 when it\n"
                  "takes longer than such a share of the first attempts does, learned;\n"
+                 "adaptive:p99 when that makes the P99 smallest within the budget;\n"
                  "a further :N sends up to N hedges")
       ->type_name("POLICY")
       ->capture_default_str();
@@ -72,6 +73,10 @@ void add_options(CLI::App& app, Texts& texts, std::uint64_t& seed) {
                  "hedges per request at most: the extra load that hedging may cause")
       ->type_name("SHARE")
       ->capture_default_str();
+  app.add_flag("--dry-run", options.dry_run,
+               "decide and count everything, send no hedge: what would have happened");
+  app.add_flag("!--no-auto-off", options.auto_off,
+               "go on hedging (adaptive) even where that makes the servers slower");
   app.add_option("--admin", texts.admin,
                  "where /healthz, /stats and /metrics are; off if not given")
       ->type_name("ADDR");
@@ -87,7 +92,8 @@ void add_options(CLI::App& app, Texts& texts, std::uint64_t& seed) {
                  "the longest request body that is kept, for its request to be hedged")
       ->type_name("SIZE")
       ->capture_default_str();
-  app.add_option("--seed", seed, "seed of the choice between servers")->capture_default_str();
+  app.add_option("--seed", options.seed, "seed of the choice between servers")
+      ->capture_default_str();
 }
 
 // Reads `text` into `into`; the error names the option.
@@ -112,9 +118,7 @@ Result<io::Endpoint> address(const std::string& text) {
   return endpoint;
 }
 
-Result<proxy::Options> read_options(const Texts& texts, std::uint64_t seed) {
-  proxy::Options options;
-  options.seed = seed;
+Result<proxy::Options> read_options(const Texts& texts, proxy::Options options) {
   options.version = TAILWARD_VERSION;
   options.pid = static_cast<std::uint64_t>(::getpid());
   Result<void> read = take("--listen", address(texts.listen), options.listen);
@@ -164,11 +168,11 @@ void end_on_signals(net::Loop& loop, proxy::Proxy& proxy) {
 int run_proxy(int argc, const char* const* argv) {
   CLI::App app{kAbout, "tailward proxy"};
   Texts texts;
-  std::uint64_t seed = 1;
-  add_options(app, texts, seed);
+  proxy::Options flags;
+  add_options(app, texts, flags);
   app.footer(kFooter);
   if (const std::optional<int> status = parse_command_line(app, argc, argv)) return *status;
-  const Result<proxy::Options> options = read_options(texts, seed);
+  const Result<proxy::Options> options = read_options(texts, flags);
   if (!options) return complain(options.error());
 
   net::Loop loop;

@@ -117,6 +117,7 @@ class Search {
       : first_(*input.first),
         second_(*input.second),
         allowed_((1 - input.goal) * stats::Curve::kRounding),
+        unhedged_(input.unhedged),
         copies_(input.copies) {}
 
   // Chooses among delays up to that one.
@@ -132,8 +133,10 @@ class Search {
   [[nodiscard]] const Grid& grid() const { return grid_; }
 
   [[nodiscard]] Choice cheapest(Duration t) const {
-    const double share = allowed_ / first_.above(t);
+    // Of what outlasts t unhedged, so much may outlast it hedged.
+    const double share = (allowed_ / first_.above(t) - unhedged_) / (1 - unhedged_);
     if (share >= 1) return {.load = 0};
+    if (share <= 0) return {};
     Weights<kGrid> weights;
     std::size_t size = 0;
     for (; size < grid_.size && grid_.delay[size] < t; ++size) {
@@ -253,6 +256,7 @@ class Search {
   const stats::Curve& first_;
   const stats::Curve& second_;
   double allowed_;  // P(latency > t)
+  double unhedged_;
   int copies_;
   Grid grid_;
   std::array<std::array<float, kGrid>, kGrid> still_;  // P(Y > d_j − d_i)

@@ -44,6 +44,9 @@ struct PlannerInput {
   int copies = 2;        // stages at most; more than 2 count as 2
   // A plan that lowers the goal quantile by less than this share is not worth its load: no stages.
   double gain_min = 0.02;
+  // Share of requests that are never hedged (control group, slices without hedging): they count
+  // for the goal, P = (1 − unhedged) · P(latency > t) + unhedged · S(t), and not for the load.
+  double unhedged = 0;
 };
 
 struct PlannedHedges {

@@ -450,5 +450,19 @@ TEST(PlannerTest, SendsAllCopiesAtOnceWhereTheBudgetIsNoLimit) {
               to_ms(predict(curve, curve, at_once).quantile(0.99).value()), 0.01);
 }
 
+// A control group is slow at the tail, and the plan has to make up for it.
+TEST(PlannerTest, CountsTheRequestsThatAreNeverHedgedTowardsTheGoal) {
+  const Curve curve = reference();
+  constexpr double kUnhedged = 0.03;
+  const PlannedHedges planned = plan_hedges(
+      {.first = &curve, .second = &curve, .goal = 0.99, .budget = 0.089, .unhedged = kUnhedged});
+  const Curve all = Curve::mix(predict(curve, curve, planned.plan), curve, kUnhedged);
+  EXPECT_NEAR(to_ms(planned.with.value()), to_ms(all.quantile(0.99).value()), 0.01);
+  const PlannedHedges blind =
+      plan_hedges({.first = &curve, .second = &curve, .goal = 0.99, .budget = 0.089});
+  const Curve blind_all = Curve::mix(predict(curve, curve, blind.plan), curve, kUnhedged);
+  EXPECT_LT(all.quantile(0.99).value(), blind_all.quantile(0.99).value());
+}
+
 }  // namespace
 }  // namespace tailward::hedge

@@ -230,13 +230,15 @@ Plan Route::adaptive_plan() {
   const BudgetConfig& budget = budget_.config();
   const double fill = budget.burst > 0 ? budget_.balance() / budget.burst : 0.5;
   const double aim = budget.unlimited ? 1 : kAim * std::clamp(0.5 + fill, 0.5, 1.0);
+  const double unhedged = std::min(0.5, config_.proof.control_share + switchback_.share_off());
   const stats::Curve second = dependence_.second(first_curve_);
   planned_ = plan_hedges({.first = &first_curve_,
                           .second = &second,
                           // A quantile with fewer than five samples beyond it is not known.
                           .goal = std::min(config_.policy.goal, 1 - 5 / samples),
-                          .budget = budget.share * aim,
-                          .copies = config_.policy.copies});
+                          .budget = budget.share * aim / (1 - unhedged),
+                          .copies = config_.policy.copies,
+                          .unhedged = unhedged});
   planned_.plan.fresh_median = plan.fresh_median;
   return planned_.plan;
 }

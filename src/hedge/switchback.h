@@ -74,6 +74,8 @@ class Switchback {
 
   // Whether requests that begin now may be hedged.
   [[nodiscard]] bool hedging() const { return !in_pair_ || hedging_; }
+  // How much of the time is without hedging, once the trial is over.
+  [[nodiscard]] double share_off() const { return config_.enabled ? 1.0 / (config_.rest + 2) : 0; }
   // The slice that a request which begins now is counted in; 0: in none.
   [[nodiscard]] std::uint32_t slice(TimePoint now) const {
     return in_pair_ && now >= counts_from_ ? slice_ : 0;

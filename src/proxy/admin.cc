@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/units.h"
+#include "proxy/hedging_json.h"
 
 namespace tailward::proxy {
 namespace {
@@ -69,6 +70,7 @@ Json hosts_json(client::Client& client, TimePoint now) {
                      {"attempts", host.attempts},
                      {"failures", host.failures},
                      {"suspended", host.suspended_until > now},
+                     {"on_probation", client.route().hosts().on_probation(index)},
                      {"first_attempt", known ? percentiles(*host.first_attempts) : Json()},
                      {"pool", pool_json(client.pool(index).counters())}});
   }
@@ -115,6 +117,8 @@ Json route_json(Proxy& proxy) {
   const TimePoint now = proxy.timers().now();
   const hedge::Counters& counters = route.counters();
   const hedge::Baseline& baseline = route.baseline();
+  const bool adaptive = route.config().policy.kind == hedge::Policy::Kind::kAdaptive;
+  const std::optional<TimePoint> off = route.off_since();
   return {{"name", route.config().name},
           {"policy", hedge::to_string(route.config().policy)},
           {"budget", route.config().budget.share},
@@ -147,6 +151,11 @@ Json route_json(Proxy& proxy) {
           {"client", percentiles(route.client_latency(now))},
           {"first_attempt", percentiles(route.first_attempts())},
           {"verdict", verdict_json(route.verdict(now))},
+          {"dry_run", route.config().dry_run},
+          {"plan", adaptive ? plan_json(route.planned()) : plan_json(route.plan_board().read())},
+          {"brownout", to_string(route.brownout().state())},
+          {"off_for_s", off ? Json(to_seconds(now - *off)) : Json()},
+          {"proof", adaptive ? proof_json(route.proof(now)) : Json()},
           {"hosts", hosts_json(proxy.client(), now)}};
 }
 
@@ -207,6 +216,8 @@ Json config_json(const Proxy& proxy) {
           {"admin", admin ? Json(io::to_string(*admin)) : Json()},
           {"policy", hedge::to_string(options.policy)},
           {"budget", options.budget},
+          {"dry_run", options.dry_run},
+          {"auto_off", options.auto_off},
           {"deadline_ms", ms(options.deadline)},
           {"drain_timeout_ms", to_ms(options.drain_timeout)},
           {"body_limit_bytes", options.body_limit},
@@ -230,11 +241,15 @@ void answer_admin(Proxy& proxy, net::ServerCall& call) {
                             : respond_text(call, 200, "ready\n");
   }
   if (path == "/stats") return respond_json(call, stats_json(proxy));
+  if (path == "/decisions") {
+    return respond_json(
+        call, {{"decisions", decisions_json(proxy.client().route(), proxy.timers().now())}});
+  }
   if (path == "/config") return respond_json(call, config_json(proxy));
   if (path == "/metrics") {
     return call.respond(200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(proxy));
   }
-  respond_text(call, 404, "here are /healthz /readyz /stats /config /metrics\n");
+  respond_text(call, 404, "here are /healthz /readyz /stats /decisions /config /metrics\n");
 }
 
 }  // namespace tailward::proxy

@@ -19,8 +19,10 @@ namespace tailward::proxy {
 struct Options {
   io::Endpoint listen{"127.0.0.1", 8080};
   std::vector<io::Endpoint> to;
-  hedge::Policy policy{.kind = hedge::Policy::Kind::kQuantile, .delay = {}, .quantile = 0.95};
+  hedge::Policy policy{.kind = hedge::Policy::Kind::kAdaptive, .copies = 2};
   double budget = 0.05;               // hedges per request; 0: none at all
+  bool dry_run = false;               // decide and count, send no hedge
+  bool auto_off = true;               // hedging that does harm switches itself off
   std::optional<io::Endpoint> admin;  // health, metrics, figures
   std::optional<Duration> deadline;   // from passing a request on to its answer's beginning
   Duration drain_timeout = std::chrono::seconds(30);

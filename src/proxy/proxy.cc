@@ -13,6 +13,8 @@ hedge::RouteConfig route_config(const Options& options) {
   hedge::RouteConfig config;
   config.policy = options.policy;
   config.budget.share = options.budget;
+  config.dry_run = options.dry_run;
+  config.auto_off = options.auto_off;
   // Nor the few that a budget has from the start.
   if (options.budget <= 0) config.budget.burst = config.budget.floor = 0;
   config.seed = options.seed;
