@@ -37,9 +37,11 @@ std::optional<Baseline::Levels> Baseline::measured(const stats::Survival& first_
                 std::max(times(*median, config_.limit_times), *quartile)};
 }
 
-void Baseline::learn(const stats::Survival& first_attempts) {
+void Baseline::learn(const stats::Survival& first_attempts, std::int64_t unfinished) {
+  constexpr double kFinishedMin = 20;  // of each unfinished one
   const double samples = first_attempts.finished_weight();
   if (samples < config_.samples_min || samples < 2 * learned_from_) return;
+  if (samples < kFinishedMin * static_cast<double>(unfinished)) return;
   if (levels_) {
     if (learned_from_ >= config_.samples_enough) return;
     const double expected = 1 - config_.quantile;
@@ -76,8 +78,9 @@ void Baseline::follow(const Levels& now, Duration elapsed, bool unhedged) {
   lowest_since_ = Duration{};
 }
 
-void Baseline::update(const stats::Survival& first_attempts, Duration elapsed, bool unhedged) {
-  learn(first_attempts);
+void Baseline::update(const stats::Survival& first_attempts, Duration elapsed, bool unhedged,
+                      std::int64_t unfinished) {
+  learn(first_attempts, unfinished);
   if (!levels_) return;
   rate_ = first_attempts.above(levels_->delay);
   if (rate_ >= config_.healthy_rate) return;

@@ -21,6 +21,7 @@
 // Thread safety: one loop.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "base/time.h"
@@ -44,8 +45,10 @@ class Baseline {
   explicit Baseline(const Config& config) : config_(config) {}
 
   // `first_attempts` as measured now, `elapsed` since the last call. `unhedged`: they were measured
-  // while hedging was off.
-  void update(const stats::Survival& first_attempts, Duration elapsed, bool unhedged);
+  // while hedging was off. `unfinished`: first attempts under way, which are the long ones: while
+  // they are more than a twentieth of those measured, what is measured is too short to be learned.
+  void update(const stats::Survival& first_attempts, Duration elapsed, bool unhedged,
+              std::int64_t unfinished = 0);
   // Learns from scratch: the service has changed for good.
   void forget() { *this = Baseline(config_); }
 
@@ -69,7 +72,7 @@ class Baseline {
     Duration limit{};
   };
   [[nodiscard]] std::optional<Levels> measured(const stats::Survival& first_attempts) const;
-  void learn(const stats::Survival& first_attempts);
+  void learn(const stats::Survival& first_attempts, std::int64_t unfinished);
   void follow(const Levels& now, Duration elapsed, bool unhedged);
 
   Config config_;

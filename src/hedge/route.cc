@@ -109,7 +109,7 @@ void Route::tick(TimePoint now) {
     watch_service(now, elapsed);
     watch_harm(now);
   } else {
-    baseline_.update(merged_, elapsed, true);
+    baseline_.update(merged_, elapsed, true, budget_.primaries_in_flight());
   }
   const Plan plan = make_plan();
   if (adaptive()) set_own_delays(plan);
@@ -119,7 +119,8 @@ void Route::tick(TimePoint now) {
 void Route::watch_service(TimePoint now, Duration elapsed) {
   // Hedging may have made slower what is measured, unless it is off or known not to.
   const bool hedging = planned_.plan.stages > 0 && !off_;
-  baseline_.update(merged_, elapsed, !hedging || harmless(switchback_.effect()));
+  baseline_.update(merged_, elapsed, !hedging || harmless(switchback_.effect()),
+                   budget_.primaries_in_flight());
   brownout_.tick(hosts_, baseline_, budget_.primaries_in_flight(),
                  counters_.requests - requests_at_tick_, now);
   requests_at_tick_ = counters_.requests;
@@ -222,6 +223,9 @@ double Route::samples_needed() const {
 Plan Route::adaptive_plan() {
   constexpr double kAim = 0.97;
   constexpr double kSamplesMin = 200;
+  // Of what may be slower than the goal: planned exactly, chance would miss it half of the time,
+  // and where the next slow mode begins there, by far.
+  constexpr double kGoalMargin = 0.9;
   planned_ = {};
   const double samples = merged_.finished_weight();
   Plan plan;
@@ -232,13 +236,14 @@ Plan Route::adaptive_plan() {
   const double aim = budget.unlimited ? 1 : kAim * std::clamp(0.5 + fill, 0.5, 1.0);
   const double unhedged = std::min(0.5, config_.proof.control_share + switchback_.share_off());
   const stats::Curve second = dependence_.second(first_curve_);
-  planned_ = plan_hedges({.first = &first_curve_,
-                          .second = &second,
-                          // A quantile with fewer than five samples beyond it is not known.
-                          .goal = std::min(config_.policy.goal, 1 - 5 / samples),
-                          .budget = budget.share * aim / (1 - unhedged),
-                          .copies = config_.policy.copies,
-                          .unhedged = unhedged});
+  planned_ =
+      plan_hedges({.first = &first_curve_,
+                   .second = &second,
+                   // A quantile with fewer than five samples beyond it is not known.
+                   .goal = std::min(1 - kGoalMargin * (1 - config_.policy.goal), 1 - 5 / samples),
+                   .budget = budget.share * aim / (1 - unhedged),
+                   .copies = config_.policy.copies,
+                   .unhedged = unhedged});
   planned_.plan.fresh_median = plan.fresh_median;
   return planned_.plan;
 }
