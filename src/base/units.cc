@@ -105,7 +105,7 @@ Result<double> parse_percentile(std::string_view text) {
   const bool number = split(named ? text.substr(1) : text, value, rest) && rest.empty();
   // 99.9 % is 0.999, whatever the division by 100 made of it.
   constexpr double kDigits = 1e12;
-  if (named) value = std::round(value / 100 * kDigits) / kDigits;
+  value = std::round((named ? value / 100 : value) * kDigits) / kDigits;
   if (!number || value <= 0 || value >= 1) {
     return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a percentile", text),
                 "write p50, p99, p99.9 or a number between 0 and 1");
@@ -113,7 +113,7 @@ Result<double> parse_percentile(std::string_view text) {
   return value;
 }
 
-std::string format_percentile(double quantile) { return fmt::format("p{:.10g}", quantile * 100); }
+std::string format_percentile(double quantile) { return fmt::format("p{:.12g}", quantile * 100); }
 
 std::string format_duration(Duration duration) {
   const double ns = static_cast<double>(duration.count());

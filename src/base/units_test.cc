@@ -132,5 +132,35 @@ TEST(UnitsTest, FormatsSharesAndCounts) {
   EXPECT_EQ(format_count(UINT64_MAX), "18,446,744,073,709,551,615");
 }
 
+TEST(UnitsTest, ParsesPercentiles) {
+  EXPECT_EQ(parse_percentile("p50").value(), 0.5);
+  EXPECT_EQ(parse_percentile("P99").value(), 0.99);
+  EXPECT_EQ(parse_percentile("p99.9").value(), 0.999);
+  EXPECT_EQ(parse_percentile("p99.99").value(), 0.9999);
+  EXPECT_EQ(parse_percentile("p0.1").value(), 0.001);
+  EXPECT_EQ(parse_percentile("0.999").value(), 0.999);
+  EXPECT_EQ(parse_percentile("0.5").value(), 0.5);
+}
+
+TEST(UnitsTest, RefusesWhatIsNoPercentileAndSaysHowToWriteOne) {
+  for (const char* text : {"", "p", "99", "p100", "p0", "0", "1", "p-1", "-0.5", "p99%", "99%",
+                           "p99ms", "pp99", "q99", "nan", "pnan", "p1e1", " p99", "p 99"}) {
+    const Result<double> parsed = parse_percentile(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_EQ(parsed.error().kind, ErrorKind::kInvalid) << text;
+    EXPECT_NE(parsed.error().hint.find("p99.9"), std::string::npos) << text;
+  }
+}
+
+TEST(UnitsTest, PercentilesAreReadBackAsTheyWere) {
+  EXPECT_EQ(format_percentile(0.5), "p50");
+  EXPECT_EQ(format_percentile(0.999), "p99.9");
+  EXPECT_EQ(format_percentile(0.07), "p7");
+  for (int n = 1; n < 10'000; ++n) {
+    const double quantile = n / 10'000.0;
+    EXPECT_EQ(parse_percentile(format_percentile(quantile)).value(), quantile);
+  }
+}
+
 }  // namespace
 }  // namespace tailward

@@ -59,21 +59,22 @@ class Baseline {
   [[nodiscard]] double trigger_rate() const { return rate_; }
 
   // REQUIRES (of the three): learned().
-  [[nodiscard]] Duration mean() const { return levels_->mean; }
-  [[nodiscard]] Duration limit() const { return levels_->limit; }
+  [[nodiscard]] Duration mean() const;
+  [[nodiscard]] Duration limit() const;
   // The share of first attempts longer than limit() that is usual, 0.02…0.25.
   [[nodiscard]] double above_limit() const { return above_limit_; }
 
  private:
-  struct Levels {
-    Duration delay{};
-    Duration median{};
-    Duration mean{};
-    Duration limit{};
+  struct Levels {  // ns: it moves by less than one
+    double delay = 0;
+    double median = 0;
+    double mean = 0;
+    double limit = 0;
   };
   [[nodiscard]] std::optional<Levels> measured(const stats::Survival& first_attempts) const;
   void learn(const stats::Survival& first_attempts, std::int64_t unfinished);
-  void follow(const Levels& now, Duration elapsed, bool unhedged);
+  void follow(const stats::Survival& first_attempts, Duration elapsed, bool unhedged);
+  void set_above_limit(const stats::Survival& first_attempts);
 
   Config config_;
   std::optional<Levels> levels_;

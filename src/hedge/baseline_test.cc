@@ -113,5 +113,96 @@ TEST(BaselineTest, TheRateGoesOnWhenTheSamplesGetFewAgain) {
   EXPECT_NEAR(baseline.trigger_rate(), 0.7, 0.03);
 }
 
+TEST(BaselineTest, RisesOnlyOnWhatWasMeasuredUnhedged) {
+  Baseline baseline = hedge::baseline();
+  baseline.update(even(2000, 100ms), 100ms, true);
+  const stats::Survival slower = even(2000, 104ms);
+  for (int minute = 0; minute < 100; ++minute) baseline.update(slower, 60s, false);
+  expect_near(baseline.delay(), 90ms);
+  EXPECT_NEAR(to_ms(baseline.mean()), 50, 0.5);
+  for (int minute = 0; minute < 100; ++minute) baseline.update(slower, 60s, true);
+  expect_near(baseline.delay(), 93600us);
+  EXPECT_NEAR(to_ms(baseline.mean()), 52, 0.5);
+}
+
+TEST(BaselineTest, FallsOnWhatWasMeasuredHedgedToo) {
+  Baseline baseline = hedge::baseline();
+  baseline.update(even(2000, 100ms), 100ms, true);
+  for (int minute = 0; minute < 10; ++minute) baseline.update(even(2000, 80ms), 60s, false);
+  expect_near(baseline.delay(), 72ms);
+  expect_near(baseline.median(), 40ms);
+}
+
+// A ramp of which every step looks healthy: 3 % in ten minutes, for the hours that are given.
+void ramp(Baseline& baseline, double& longest_ms, int hours) {
+  for (int step = 0; step < 6 * hours; ++step) {
+    longest_ms = std::min(longest_ms * 1.03, 1.05 * 100 / 90 * to_ms(*baseline.delay()));
+    const stats::Survival samples = even(2000, from_ms(longest_ms));
+    for (int minute = 0; minute < 10; ++minute) baseline.update(samples, 60s, true);
+  }
+}
+
+TEST(BaselineTest, RisesByNoMoreThanAQuarterInADay) {
+  Baseline baseline = hedge::baseline();
+  double longest_ms = 100;
+  baseline.update(even(2000, 100ms), 100ms, true);
+  ramp(baseline, longest_ms, 23);
+  expect_near(baseline.delay(), 112500us);
+  expect_near(baseline.median(), 62500us);
+  EXPECT_LE(*baseline.delay(), from_ms(1.25 * 91.1));
+  ramp(baseline, longest_ms, 23);
+  EXPECT_GT(to_ms(*baseline.delay()), 1.3 * 90) << "on the next day it may rise again";
+  EXPECT_LT(to_ms(*baseline.delay()), 1.25 * 1.25 * 91.1);
+}
+
+TEST(BaselineTest, TheQuarterIsThatOfTheLowestValueOfTheDay) {
+  Baseline baseline = hedge::baseline();
+  double longest_ms = 80;
+  baseline.update(even(2000, 100ms), 100ms, true);
+  for (int minute = 0; minute < 60; ++minute) baseline.update(even(2000, 80ms), 60s, true);
+  expect_near(baseline.delay(), 72ms);
+  ramp(baseline, longest_ms, 22);
+  expect_near(baseline.delay(), 90ms);
+}
+
+TEST(BaselineTest, TheLimitIsTwiceTheMedianOrTheUpperQuartile) {
+  Baseline narrow = hedge::baseline();
+  narrow.update(even(2000, 100ms), 100ms, true);
+  EXPECT_NEAR(to_ms(narrow.limit()), 100, 1.5);
+  EXPECT_EQ(narrow.above_limit(), 0.02) << "nothing is longer; still, something may be";
+  // 60 % take 10 ms, the others 100 ms.
+  stats::Survival samples;
+  for (int i = 0; i < 2000; ++i) samples.record(i % 10 < 6 ? 10ms : 100ms);
+  Baseline wide = hedge::baseline();
+  wide.update(samples, 100ms, true);
+  EXPECT_NEAR(to_ms(wide.limit()), 100, 1);
+  EXPECT_NEAR(to_ms(wide.mean()), 46, 0.5);
+  // 85 % take 10 ms, the others 30 ms.
+  samples.clear();
+  for (int i = 0; i < 2000; ++i) samples.record(i % 20 < 17 ? 10ms : 30ms);
+  Baseline tail = hedge::baseline();
+  tail.update(samples, 100ms, true);
+  EXPECT_NEAR(to_ms(tail.limit()), 20, 0.2);
+  EXPECT_NEAR(tail.above_limit(), 0.15, 0.001);
+}
+
+TEST(BaselineTest, WhileManyAreUnfinishedNothingIsLearnedFromThoseThatAreNot) {
+  Baseline baseline = hedge::baseline();
+  baseline.update(even(300, 100ms), 100ms, true, 16);
+  EXPECT_FALSE(baseline.learned());
+  baseline.update(even(300, 100ms), 100ms, true, 15);
+  EXPECT_TRUE(baseline.learned());
+}
+
+TEST(BaselineTest, ForgottenItIsLearnedAnew) {
+  Baseline baseline = hedge::baseline();
+  baseline.update(even(2000, 100ms), 100ms, true);
+  baseline.forget();
+  EXPECT_FALSE(baseline.learned());
+  EXPECT_EQ(baseline.trigger_rate(), 0);
+  baseline.update(even(200, 500ms), 100ms, true);
+  expect_near(baseline.delay(), 450ms);
+}
+
 }  // namespace
 }  // namespace tailward::hedge

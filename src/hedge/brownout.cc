@@ -43,7 +43,8 @@ void Brownout::tick(Hosts& hosts, const Baseline& baseline, std::int64_t in_flig
         ShiftScale(normal, std::max(config_.host_shifted, (1 + normal) / 2), config_.threshold);
     pool_scale_ = ShiftScale(config_.pool_normal, config_.pool_shifted, config_.threshold);
   }
-  const double accounted = arrivals_per_s_ * to_seconds(baseline.mean());
+  // A surge counts at once, a fall slowly: what is in flight then came before it.
+  const double accounted = std::max(arrivals_per_s_, rate) * to_seconds(baseline.mean());
   // On its way back at half of what set it off.
   const double factor = saturated_ ? 0.5 : 1;
   saturated_ = static_cast<double>(in_flight) >

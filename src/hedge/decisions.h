@@ -31,7 +31,7 @@ struct Decision {
   Duration delay = kForever;  // its first hedge delay; kForever: none was planned
   HostIndex host = kNoHost;   // of the primary
   Group group = Group::kOff;
-  bool due = false;  // the delay passed
+  bool due = false;  // the plan asked for a hedge
   std::uint8_t hedges = 0;
   std::uint8_t winner = UINT8_MAX;  // attempt; UINT8_MAX: none
   bool was_denied = false;

@@ -58,20 +58,25 @@ HostIndex Hosts::choose(std::span<const HostIndex> excluded, TimePoint now, Rng&
   return best != kNoHost ? best : best_suspended;
 }
 
-HostIndex Hosts::probe(TimePoint now) {
-  if (shifted_ == 0 || !probation_ || ++since_probe_ < config_.probe_requests) return kNoHost;
+HostIndex Hosts::probe(TimePoint now, bool saved) {
+  constexpr std::uint32_t kUnsavedTimes = 4;
+  if (shifted_ == 0 || !probation_) return kNoHost;
+  if (++since_probe_ < config_.probe_requests * (saved ? 1 : kUnsavedTimes)) return kNoHost;
+  HostIndex due = kNoHost;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     const auto index = static_cast<HostIndex>(i);
-    Host& host = hosts_[i];
+    const Host& host = hosts_[i];
     if (!on_probation(index) || host.in_flight > 0 || now < host.next_probe ||
         now < host.suspended_until) {
       continue;
     }
-    host.next_probe = now + config_.probe_every;
-    since_probe_ = 0;
-    return index;
+    // Each in its turn: the one that has waited longest.
+    if (due == kNoHost || host.next_probe < hosts_[due].next_probe) due = index;
   }
-  return kNoHost;
+  if (due == kNoHost) return kNoHost;
+  hosts_[due].next_probe = now + config_.probe_every;
+  since_probe_ = 0;
+  return due;
 }
 
 bool Hosts::sample_shift(HostIndex index, bool longer, const ShiftScale& scale, TimePoint now) {
@@ -83,12 +88,16 @@ bool Hosts::sample_shift(HostIndex index, bool longer, const ShiftScale& scale, 
   after ? ++shifted_ : --shifted_;
   if (after) host.shifted_since = now;
   // Well again: what it was like on probation is no guide.
-  if (!after && host.first_attempts != nullptr) host.first_attempts->clear();
+  if (!after && probation_ && host.first_attempts != nullptr) host.first_attempts->clear();
   return true;
 }
 
-void Hosts::forget_shifts() {
-  for (Host& host : hosts_) host.shift.reset();
+void Hosts::forget_latencies() {
+  for (Host& host : hosts_) {
+    host.shift.reset();
+    host.own_delay.reset();
+    if (host.first_attempts != nullptr) host.first_attempts->clear();
+  }
   shifted_ = 0;
 }
 

@@ -70,8 +70,9 @@ class Hosts {
   [[nodiscard]] HostIndex choose(std::span<const HostIndex> excluded, TimePoint now, Rng& rng);
 
   // A host on probation that is due a request, to see whether it is well again; mostly kNoHost.
-  // Counts the request that asks.
-  [[nodiscard]] HostIndex probe(TimePoint now);
+  // Counts the request that asks. `saved`: a hedge would save it; others are sent there more
+  // rarely, so that a host comes back also while nothing is hedged.
+  [[nodiscard]] HostIndex probe(TimePoint now, bool saved);
   // One more first attempt on that host, longer than the limit or not. True when its state turned.
   bool sample_shift(HostIndex host, bool longer, const ShiftScale& scale, TimePoint now);
   [[nodiscard]] std::size_t shifted() const { return shifted_; }
@@ -80,7 +81,8 @@ class Hosts {
   [[nodiscard]] bool on_probation(HostIndex host) const {
     return probation_ && shifted_ > 0 && hosts_[host].shift.shifted();
   }
-  void forget_shifts();
+  // Estimators, shifts and own delays begin anew.
+  void forget_latencies();
   void set_own_delay(HostIndex host, std::optional<Duration> delay) {
     hosts_[host].own_delay = delay;
   }

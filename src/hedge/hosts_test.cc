@@ -148,5 +148,110 @@ TEST(HostsTest, APoolHasALimit) {
   EXPECT_EQ(hosts.size(), kHostsMax);
 }
 
+// A host shifts after five long samples, and is well again after 18 short ones.
+const ShiftScale kScale(0.02, 0.6, 16);
+
+bool sample(Hosts& hosts, HostIndex host, bool longer, int times, TimePoint now = kStart) {
+  bool turned = false;
+  for (int i = 0; i < times; ++i) turned |= hosts.sample_shift(host, longer, kScale, now);
+  return turned;
+}
+
+TEST(HostsTest, AHostThatHasShiftedIsOnProbation) {
+  Hosts hosts = hosts_of(3);
+  EXPECT_FALSE(sample(hosts, 1, true, 4));
+  EXPECT_FALSE(hosts.on_probation(1));
+  EXPECT_TRUE(sample(hosts, 1, true, 1, kStart + 3s));
+  EXPECT_TRUE(hosts.on_probation(1));
+  EXPECT_EQ(hosts.shifted(), 1u);
+  EXPECT_EQ(hosts.at(1).shifted_since, kStart + 3s);
+  EXPECT_EQ(drawn(hosts, {}), (std::set<HostIndex>{0, 2}));
+}
+
+TEST(HostsTest, AHostOnProbationIsBetterThanNone) {
+  Hosts hosts = hosts_of(3);
+  sample(hosts, 1, true, 5);
+  const std::array<HostIndex, 2> used{0, 2};
+  EXPECT_EQ(drawn(hosts, used), (std::set<HostIndex>{1}));
+  const std::array<HostIndex, 3> all{0, 1, 2};
+  EXPECT_EQ(drawn(hosts, all), (std::set<HostIndex>{kNoHost}));
+}
+
+TEST(HostsTest, WhenMostHaveShiftedNoneIsAvoided) {
+  Hosts hosts = hosts_of(3);
+  sample(hosts, 1, true, 5);
+  hosts.set_probation(false);
+  EXPECT_FALSE(hosts.on_probation(1));
+  EXPECT_EQ(drawn(hosts, {}), (std::set<HostIndex>{0, 1, 2}));
+  hosts.set_probation(true);
+  EXPECT_TRUE(hosts.on_probation(1));
+}
+
+TEST(HostsTest, AHostThatIsWellAgainBeginsItsEstimatorAnew) {
+  Hosts hosts = hosts_of(3);
+  sample(hosts, 1, true, 5);
+  hosts.first_attempts(1).record(500ms);
+  EXPECT_TRUE(sample(hosts, 1, false, 18));
+  EXPECT_FALSE(hosts.on_probation(1));
+  EXPECT_EQ(hosts.shifted(), 0u);
+  EXPECT_EQ(hosts.first_attempts(1).weight(), 0);
+}
+
+TEST(HostsTest, AHostThatIsWellAgainWithoutAnEstimatorIsNoTrouble) {
+  Hosts hosts = hosts_of(2, {.evict_after = 60s});
+  sample(hosts, 0, true, 5);
+  hosts.attempt_begins(0, kStart);
+  hosts.attempt_ends(0);
+  hosts.decay(1, kStart + 61s);
+  ASSERT_EQ(hosts.at(0).first_attempts, nullptr);
+  EXPECT_TRUE(sample(hosts, 0, false, 18));
+}
+
+TEST(HostsTest, OneRequestInAHundredIsAProbe) {
+  Hosts hosts = hosts_of(3);
+  EXPECT_EQ(hosts.probe(kStart, true), kNoHost) << "nobody is on probation";
+  sample(hosts, 2, true, 5);
+  TimePoint now = kStart;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 99; ++i) ASSERT_EQ(hosts.probe(now += 10ms, true), kNoHost);
+    EXPECT_EQ(hosts.probe(now += 10ms, true), 2);
+  }
+}
+
+TEST(HostsTest, WithManyRequestsAProbeComesEveryTenthOfASecond) {
+  Hosts hosts = hosts_of(3);
+  sample(hosts, 2, true, 5);
+  int probes = 0;
+  for (int i = 0; i < 100'000; ++i) probes += hosts.probe(kStart + i * 10us, true) == 2 ? 1 : 0;
+  EXPECT_EQ(probes, 10);  // in one second
+}
+
+TEST(HostsTest, AHostGetsOneProbeAtATime) {
+  Hosts hosts = hosts_of(3);
+  sample(hosts, 2, true, 5);
+  hosts.attempt_begins(2, kStart);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(hosts.probe(kStart + i * 1ms, true), kNoHost);
+  hosts.attempt_ends(2);
+  EXPECT_EQ(hosts.probe(kStart + 1s, true), 2);
+}
+
+TEST(HostsTest, ASuspendedHostIsNotProbed) {
+  Hosts hosts = hosts_of(3);
+  sample(hosts, 2, true, 5);
+  fail_in_a_row(hosts, 2, 3, kStart);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(hosts.probe(kStart + 999ms, true), kNoHost);
+  EXPECT_EQ(hosts.probe(kStart + 1s, true), 2);
+}
+
+TEST(HostsTest, ForgottenShiftsAreNone) {
+  Hosts hosts = hosts_of(3);
+  sample(hosts, 0, true, 5);
+  sample(hosts, 1, true, 4);
+  hosts.forget_latencies();
+  EXPECT_EQ(hosts.shifted(), 0u);
+  EXPECT_FALSE(hosts.on_probation(0));
+  EXPECT_FALSE(sample(hosts, 1, true, 4)) << "nor is what was on its way there";
+}
+
 }  // namespace
 }  // namespace tailward::hedge

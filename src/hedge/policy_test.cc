@@ -122,6 +122,45 @@ TEST(PolicyTest, RefusesTheRestWithTheFormsAsHint) {
   }
 }
 
+TEST(PolicyTest, ReadsAndWritesTheAdaptiveForms) {
+  struct Form {
+    const char* text;
+    double goal;
+    int copies;
+    const char* written;
+  };
+  for (const Form& form :
+       {Form{"adaptive", 0.99, 2, "adaptive:p99"}, Form{"adaptive:p99", 0.99, 2, "adaptive:p99"},
+        Form{"adaptive:P99", 0.99, 2, "adaptive:p99"},
+        Form{"adaptive:p99.9", 0.999, 2, "adaptive:p99.9"},
+        Form{"adaptive:0.95", 0.95, 2, "adaptive:p95"},
+        Form{"adaptive:p50:1", 0.5, 1, "adaptive:p50:1"},
+        Form{"adaptive:p99.99:2", 0.9999, 2, "adaptive:p99.99"}}) {
+    const auto policy = parse_policy(form.text);
+    ASSERT_TRUE(policy.has_value()) << form.text;
+    EXPECT_EQ(policy->kind, Policy::Kind::kAdaptive);
+    EXPECT_EQ(policy->goal, form.goal) << form.text;
+    EXPECT_EQ(policy->copies, form.copies) << form.text;
+    EXPECT_EQ(to_string(*policy), form.written);
+    const auto again = parse_policy(form.written);
+    ASSERT_TRUE(again.has_value()) << form.written;
+    EXPECT_EQ(again->goal, form.goal) << form.written;
+    EXPECT_EQ(again->copies, form.copies) << form.written;
+  }
+}
+
+TEST(PolicyTest, RefusesAdaptiveFormsThatNobodyCanMean) {
+  for (const char* text :
+       {"adaptive:", "adaptive:99", "adaptive:p100", "adaptive:p0", "adaptive:0", "adaptive:1",
+        "adaptive:p99:", "adaptive:p99:0", "adaptive:p99:3", "adaptive:p99:5", "adaptive:p99:1:1",
+        "adaptive:q99", "adaptive:50ms", "Adaptive"}) {
+    const auto policy = parse_policy(text);
+    ASSERT_FALSE(policy.has_value()) << text;
+    EXPECT_EQ(policy.error().kind, ErrorKind::kInvalid) << text;
+    EXPECT_NE(policy.error().hint.find("adaptive:p99"), std::string::npos) << text;
+  }
+}
+
 Plan plan_number(int n) {
   Plan plan;
   plan.stages = 1 + n % kHedgesMax;

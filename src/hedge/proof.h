@@ -26,6 +26,7 @@ struct Proof {
   std::uint64_t control_requests = 0;
   SwitchbackEffect switchback;
   TailDependence dependence;
+  bool harm = false;  // hedging does harm, beyond doubt (kHarmConfidence)
 };
 
 }  // namespace tailward::hedge

@@ -21,6 +21,7 @@ Race::~Race() {
     route_->hosts_.attempt_ends(attempts_[i].host);
     i == 0 ? route_->budget_.primary_ends() : route_->budget_.hedge_ends();
     if (attempts_[i].probe) route_->breaker_.probe_withdrawn(started_);
+    if (i == 0 && request_.replayable) --route_->measured_in_flight_;
   }
   ++route_->counters_.caller_gone;
 }
@@ -33,12 +34,11 @@ Actions Race::start(const RequestInfo& request, TimePoint now) {
   const Policy& policy = route_->config_.policy;
   Counters& counters = route_->counters_;
   number_ = ++counters.requests;
-  bool could_hedge = false;
   if (policy.kind != Policy::Kind::kOff) {
     plan_ = route_->board_.read();
     hedges_max_ = static_cast<std::uint8_t>(std::max(plan_.stages, policy.copies));
-    could_hedge = request.idempotent && request.replayable && !request.is_hedge;
-    if (could_hedge) {
+    could_hedge_ = request.idempotent && request.replayable && !request.is_hedge;
+    if (could_hedge_) {
       group_ = route_->group_of_next();
       slice_ = route_->switchback_.slice(now);
       counts_ = plan_.stages > 0 && route_->brownout_.state() == Brownout::State::kClear;
@@ -55,18 +55,22 @@ Actions Race::start(const RequestInfo& request, TimePoint now) {
   }
   if (eligible_ && route_->adaptive()) route_->adjust_plan(plan_, host);
   // The others keep their stages, so that it is counted why their hedges are denied.
-  if (!eligible_ && could_hedge) plan_.stages = 0;
+  if (!eligible_ && could_hedge_) plan_.stages = 0;
   route_->budget_.request_begins();
   start_attempt(host, false, false, now, out);
   arm(out);
   return out;
 }
 
-// A host on probation gets a request only where a hedge can save it.
+// A host on probation gets a request now and then, where a hedge can save it if possible.
 HostIndex Race::choose_primary(TimePoint now) {
-  if (eligible_ && route_->hosts_.shifted() > 0 && route_->budget_.could_hedge()) {
-    const HostIndex host = route_->hosts_.probe(now);
-    if (host != kNoHost) return host;
+  if (route_->hosts_.shifted() > 0) {
+    const bool saved = eligible_ && route_->budget_.could_hedge();
+    const HostIndex host = route_->hosts_.probe(now, saved);
+    if (host != kNoHost) {
+      counts_ = false;
+      return host;
+    }
   }
   return route_->hosts_.choose({}, now, route_->rng_);
 }
@@ -149,7 +153,7 @@ void Race::run_due_stage(TimePoint now, Actions& out) {
 }
 
 void Race::sample_shift(Duration elapsed, bool ended, TimePoint now) {
-  if (shift_sampled_ || !route_->adaptive()) return;
+  if (shift_sampled_ || !request_.replayable || !route_->adaptive()) return;
   const bool longer = elapsed >= route_->brownout_.limit();
   if (!longer && !ended) return;
   shift_sampled_ = true;
@@ -178,10 +182,11 @@ void Race::go_on_after_failure(TimePoint now, Actions& out) {
 // Whether an attempt at not_before_ is likely to be allowed: otherwise the caller has its answer
 // now.
 bool Race::worth_waiting_for(TimePoint now) {
-  if (!eligible_ || not_before_ >= request_.deadline ||
+  if (!could_hedge_ || route_->config_.dry_run || not_before_ >= request_.deadline ||
       not_before_ - now > route_->config_.pushback_wait_max) {
     return false;
   }
+  if (route_->brownout_.state() == Brownout::State::kBrownout) return false;
   return route_->breaker_.allows_hedge(now) && route_->budget_.could_hedge() &&
          choose_host(now) != kNoHost;
 }
@@ -194,7 +199,7 @@ HostIndex Race::choose_host(TimePoint now) {
 
 bool Race::try_hedge(bool after_failure, TimePoint now, Actions& out) {
   HostIndex host = kNoHost;
-  if (const std::optional<Denied> why = admit_hedge(now, host)) {
+  if (const std::optional<Denied> why = admit_hedge(after_failure, now, host)) {
     denied_ = *why;
     route_->deny(*why);
     return false;
@@ -215,7 +220,7 @@ bool Race::try_hedge(bool after_failure, TimePoint now, Actions& out) {
   return true;
 }
 
-std::optional<Denied> Race::admit_hedge(TimePoint now, HostIndex& host) {
+std::optional<Denied> Race::admit_hedge(bool after_failure, TimePoint now, HostIndex& host) {
   if (!request_.idempotent) return Denied::kNotIdempotent;
   if (!request_.replayable) return Denied::kNotReplayable;
   if (request_.is_hedge) return Denied::kNested;
@@ -229,10 +234,14 @@ std::optional<Denied> Race::admit_hedge(TimePoint now, HostIndex& host) {
   }
   host = choose_host(now);
   if (host == kNoHost) return Denied::kNoOtherHost;
+  // A slow host cannot save a request from being slow.
+  if (!after_failure && route_->hosts_.on_probation(host)) return Denied::kNoOtherHost;
   // Last, since it takes a token.
   if (!route_->budget_.try_hedge()) return Denied::kBudget;
   if (route_->config_.dry_run) {
     route_->budget_.hedge_ends();
+    // No probe was sent; the first attempts decide.
+    if (route_->breaker_.hedge_sent()) route_->breaker_.probe_withdrawn(now);
     return Denied::kDryRun;
   }
   return std::nullopt;
@@ -242,6 +251,7 @@ void Race::start_attempt(HostIndex host, bool probe, bool after_delay, TimePoint
                          Actions& out) {
   const AttemptIndex index = attempts_count_++;
   attempts_[index] = Attempt{Attempt::State::kAlive, probe, after_delay, host, now};
+  if (index == 0 && request_.replayable) ++route_->measured_in_flight_;
   ++route_->counters_.attempts;
   route_->hedges_.record(now, index > 0);
   route_->hosts_.attempt_begins(host, now);
@@ -260,6 +270,7 @@ void Race::end_attempt(AttemptIndex index, End end, TimePoint now) {
   Breaker& breaker = route_->breaker_;
   route_->hosts_.attempt_ends(attempt.host);
   primary ? route_->budget_.primary_ends() : route_->budget_.hedge_ends();
+  if (primary && teaches) --route_->measured_in_flight_;
   switch (end) {
     case End::kGood:
       ++counters.succeeded;

@@ -147,7 +147,8 @@ class Race {
   void remember(AttemptIndex answer, TimePoint now);
   [[nodiscard]] bool try_hedge(bool after_failure, TimePoint now, Actions& out);
   // Why a hedge may not be sent now; otherwise its host, with its token taken from the budget.
-  [[nodiscard]] std::optional<Denied> admit_hedge(TimePoint now, HostIndex& host);
+  [[nodiscard]] std::optional<Denied> admit_hedge(bool after_failure, TimePoint now,
+                                                  HostIndex& host);
   void run_due_stage(TimePoint now, Actions& out);
   void go_on_after_failure(TimePoint now, Actions& out);
   void end_attempt(AttemptIndex index, End end, TimePoint now);
@@ -170,7 +171,8 @@ class Race {
   std::uint8_t attempts_count_ = 0;
   std::uint8_t hedges_max_ = 0;
   std::uint8_t next_stage_ = 0;
-  bool eligible_ = false;
+  bool could_hedge_ = false;  // idempotent, replayable, not itself a hedge
+  bool eligible_ = false;     // and neither control group nor without hedging for now
   bool due_ = false;
   bool shift_sampled_ = false;
   bool counts_ = false;  // for the control group's comparison

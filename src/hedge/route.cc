@@ -68,7 +68,7 @@ Route::Route(RouteConfig config, Budget* shared_budget)
     : config_(std::move(config)),
       rng_(config_.seed),
       hosts_(config_.hosts),
-      budget_(config_.budget, shared_budget),
+      budget_(config_.budget, config_.dry_run ? nullptr : shared_budget),
       breaker_(config_.breaker),
       baseline_(baseline_config(config_)),
       brownout_(config_.brownout),
@@ -109,7 +109,7 @@ void Route::tick(TimePoint now) {
     watch_service(now, elapsed);
     watch_harm(now);
   } else {
-    baseline_.update(merged_, elapsed, true, budget_.primaries_in_flight());
+    baseline_.update(merged_, elapsed, true, measured_in_flight_);
   }
   const Plan plan = make_plan();
   if (adaptive()) set_own_delays(plan);
@@ -120,9 +120,9 @@ void Route::watch_service(TimePoint now, Duration elapsed) {
   // Hedging may have made slower what is measured, unless it is off or known not to.
   const bool hedging = planned_.plan.stages > 0 && !off_;
   baseline_.update(merged_, elapsed, !hedging || harmless(switchback_.effect()),
-                   budget_.primaries_in_flight());
-  brownout_.tick(hosts_, baseline_, budget_.primaries_in_flight(),
-                 counters_.requests - requests_at_tick_, now);
+                   measured_in_flight_);
+  brownout_.tick(hosts_, baseline_, measured_in_flight_, counters_.requests - requests_at_tick_,
+                 now);
   requests_at_tick_ = counters_.requests;
   if (brownout_.state() != Brownout::State::kBrownout) in_brownout_.clear();
   if (hedging && brownout_.state() == Brownout::State::kClear) {
@@ -144,6 +144,7 @@ void Route::watch_harm(TimePoint now) {
   }
   if (switchback_.measured() == harm_looked_at_) return;
   harm_looked_at_ = switchback_.measured();
+  if (!switchback_.on_trial()) off_for_ = config_.retrial;
   if (!harms(switchback_.effect(kHarmConfidence))) return;
   off_ = true;
   off_since_ = now;
@@ -153,7 +154,10 @@ void Route::watch_harm(TimePoint now) {
 
 void Route::forget_baseline() {
   baseline_.forget();
-  hosts_.forget_shifts();
+  hosts_.forget_latencies();
+  merged_.clear();
+  in_brownout_.clear();
+  dependence_ = Dependence();
   brownout_ = Brownout(config_.brownout);
   switchback_.restart();
   off_ = false;
@@ -181,7 +185,8 @@ void Route::adjust_plan(Plan& plan, HostIndex host) const {
     return;
   }
   plan.stages = std::max(plan.stages, 1);
-  plan.stage[0] = {delay, 1.0};
+  plan.stage[0].delay = delay;
+  if (hosts_.on_probation(host)) plan.stage[0].probability = 1;
   if (plan.stages > 1) plan.stage[1].delay = std::max(plan.stage[1].delay, delay);
 }
 
@@ -207,6 +212,7 @@ Proof Route::proof(TimePoint now) {
   proof.control_requests = control_.control_requests(now);
   proof.switchback = switchback_.effect();
   proof.dependence = dependence_.ratio(first_curve_);
+  proof.harm = harms(switchback_.effect(kHarmConfidence));
   return proof;
 }
 

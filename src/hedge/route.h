@@ -211,7 +211,8 @@ class Route {
   TimePoint off_since_{};
   TimePoint retrial_at_{};
   Duration off_for_{};
-  std::uint64_t harm_looked_at_ = 0;  // pairs of the switchback
+  std::int64_t measured_in_flight_ = 0;  // primaries whose latency will be the host's
+  std::uint64_t harm_looked_at_ = 0;     // pairs of the switchback
   stats::WindowedHistogram client_;
   stats::WindowedShare hedged_;  // of eligible requests
   stats::WindowedShare due_;

@@ -8,7 +8,7 @@
 // tests with as few false alarms this one needs the fewest samples (Moustakides 1986). e^threshold
 // bounds the mean number of samples between false alarms from below.
 //
-// Thread safety: one thread. 24 bytes, O(1), no clock.
+// Thread safety: one thread. 8 bytes, O(1), no clock.
 #pragma once
 
 namespace tailward::hedge {

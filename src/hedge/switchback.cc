@@ -10,7 +10,7 @@
 namespace tailward::hedge {
 namespace {
 
-Duration from_ns(double ns) { return Duration{std::llround(ns)}; }
+Duration from_ns(double ns) { return std::isfinite(ns) ? Duration{std::llround(ns)} : Duration{}; }
 
 // How much slower counts as harm: a share of the median.
 double limit(const SwitchbackEffect& effect) {
@@ -41,11 +41,18 @@ bool harmless(const SwitchbackEffect& effect) {
 void Switchback::pause() {
   if (slice_ % 2 == 1) ++slice_;
   last_measured_ = slice_;
+  // A rest goes on: what flickers must not make pairs more frequent.
+  if (in_pair_) ends_ = TimePoint{};
   in_pair_ = false;
-  ends_ = TimePoint{};
 }
 
-void Switchback::restart() { *this = Switchback(config_); }
+void Switchback::restart() {
+  // The numbers go on, so that what has begun is not counted in a slice to come.
+  const std::uint32_t slice = slice_ + slice_ % 2 + kBuffers;
+  *this = Switchback(config_);
+  slice_ = slice;
+  last_measured_ = slice;
+}
 
 void Switchback::begin_slice(TimePoint now, bool hedging) {
   ++slice_;
@@ -60,6 +67,8 @@ void Switchback::begin_slice(TimePoint now, bool hedging) {
 }
 
 bool Switchback::trial_goes_on() const {
+  if (pairs_begun_ >= 2 * std::max(config_.trial_pairs_min, config_.trial_pairs_max))
+    return false;  // too few requests to tell
   if (pairs_kept_ < config_.trial_pairs_min) return true;
   return pairs_kept_ < config_.trial_pairs_max && !harmless(effect());
 }
@@ -88,6 +97,7 @@ void Switchback::tick(TimePoint now, Duration median, double requests_per_s, Rng
   }
   if (!in_pair_ && slice_ >= 2) measure(slice_);
   in_pair_ = true;
+  ++pairs_begun_;
   begin_slice(now, rng.chance(0.5));
 }
 
@@ -147,6 +157,7 @@ SwitchbackEffect Switchback::effect(double confidence) const {
   effect.p50 = from_ns(p50.mean);
   effect.p50_low = from_ns(p50.low);
   effect.p50_high = from_ns(p50.high);
+  effect.p99_known = std::isfinite(p99.low);
   effect.p99 = from_ns(p99.mean);
   effect.p99_low = from_ns(p99.low);
   effect.p99_high = from_ns(p99.high);

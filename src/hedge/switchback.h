@@ -50,6 +50,7 @@ struct SwitchbackEffect {
   Duration p50_without{};  // the mean of the slices' medians without hedging
   double extra_load = 0;   // hedges per request in the slices with hedging
   bool known = false;      // two pairs at least
+  bool p99_known = false;  // the same; losers often hide a slice's P99
 };
 
 // Hedging does harm: by at least 2 % of the median and at least half of the share of load that was
@@ -116,6 +117,7 @@ class Switchback {
   TimePoint ends_{};
   TimePoint counts_from_{};
   bool trial_ = true;
+  std::uint32_t pairs_begun_ = 0;
   Duration length_{};  // of a slice
   std::uint64_t measured_ = 0;
   std::uint32_t last_measured_ = 0;  // slice

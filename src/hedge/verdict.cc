@@ -176,7 +176,7 @@ Verdict judge(const VerdictInput& input, const VerdictLimits& limits) {
     verdict.sentence = "Nothing is hedged: the policy is off.";
     return verdict;
   }
-  const bool harm = input.proof && (input.off_by_verdict || harms(input.proof->switchback));
+  const bool harm = input.proof && (input.off_by_verdict || input.proof->harm);
   if (input.eligible < limits.requests_min && !harm) {
     verdict.sentence = fmt::format("Too few requests to judge: {} of the {} that it takes.",
                                    format_count(input.eligible), format_count(limits.requests_min));

@@ -141,5 +141,90 @@ TEST(VerdictTest, NamesItsLayers) {
   EXPECT_EQ(to_string(Layer::kCause), "cause");
 }
 
+// A healthy trigger rate, and what the adaptive policy knows beside it.
+VerdictInput proven(double p50_low_ms, double p50_ms) {
+  VerdictInput input = hedged(10'000, 0.05);
+  input.baseline_rate = 0.07;
+  Proof proof;
+  for (std::size_t i = 0; i < proof.savings.size(); ++i) {
+    proof.savings[i] = {
+        .quantile = kProofQuantiles[i], .saved = 40ms, .low = 30ms, .high = 50ms, .bounded = i < 3};
+  }
+  proof.control_requests = 1234;
+  proof.switchback = {.pairs = 12,
+                      .p50 = from_ms(p50_ms),
+                      .p50_low = from_ms(p50_low_ms),
+                      .p50_high = from_ms(2 * p50_ms - p50_low_ms),
+                      .p50_without = 100ms,
+                      .extra_load = 0.05,
+                      .known = true};
+  proof.dependence = {.ratio = 6.5, .low = 5.5, .high = 7.5, .pairs = 400, .slow = 80ms};
+  proof.harm = harms(proof.switchback);
+  input.proof = proof;
+  return input;
+}
+
+TEST(VerdictTest, ShowsItsProof) {
+  const Verdict verdict = judge(proven(-0.5, 0.5));
+  EXPECT_EQ(verdict.layer, Layer::kHealthy);
+  EXPECT_THAT(verdict.findings,
+              Contains("control group of 1,234: hedging saves +40.0 ms at P99 (+30.0 ms to "
+                       "+50.0 ms)"));
+  EXPECT_THAT(verdict.findings, Not(Contains(HasSubstr("P99.9"))))
+      << "too few requests for an interval";
+  EXPECT_THAT(verdict.findings, Not(Contains(HasSubstr("P50 (")))) << "tails only";
+  EXPECT_THAT(verdict.findings,
+              Contains("switchback, 12 pairs of slices: first attempts' P50 +500 µs (−500 µs to "
+                       "+1.50 ms) of 100 ms with hedging on, for 5.0 % extra load"));
+  EXPECT_THAT(verdict.findings, Contains("tail dependence, 400 pairs: a second attempt is slow 6.5 "
+                                         "times as often as any (5.5 to 7.5)"));
+}
+
+TEST(VerdictTest, SaysNothingOfWhatIsNotKnown) {
+  VerdictInput input = hedged(10'000, 0.05);
+  input.proof = Proof{};
+  for (const std::string& finding : judge(input).findings) {
+    EXPECT_THAT(finding, Not(HasSubstr("switchback")));
+    EXPECT_THAT(finding, Not(HasSubstr("dependence")));
+    EXPECT_THAT(finding, Not(HasSubstr("control group")));
+  }
+}
+
+TEST(VerdictTest, HarmThatIsProvenIsACauseWhateverTheTriggerRate) {
+  const Verdict verdict = judge(proven(4, 8));
+  EXPECT_EQ(verdict.layer, Layer::kCause);
+  EXPECT_THAT(verdict.sentence, HasSubstr("+8.00 ms (+4.00 ms to +12.0 ms) of 100 ms"));
+  EXPECT_THAT(verdict.sentence, HasSubstr("7.0 % trigger at the baseline"));
+  EXPECT_THAT(verdict.sentence, HasSubstr("slow 6.5 times as often as any"));
+  EXPECT_THAT(verdict.sentence, HasSubstr("Hedging does harm: find the cause"));
+  EXPECT_EQ(judge(proven(0.5, 8)).layer, Layer::kHealthy) << "not beyond doubt";
+}
+
+TEST(VerdictTest, SaysThatItHasSwitchedItselfOffEvenWhenNobodyIsEligibleAnyMore) {
+  VerdictInput input = proven(4, 8);
+  input.off_by_verdict = true;
+  input.eligible = input.hedged = input.due = 0;
+  const Verdict verdict = judge(input);
+  EXPECT_EQ(verdict.layer, Layer::kCause);
+  EXPECT_THAT(verdict.sentence, HasSubstr("Hedging has switched itself off: find the cause"));
+}
+
+TEST(VerdictTest, NamesABrownoutAndTheHostsOnProbation) {
+  VerdictInput input = hedged(10'000, 0.05);
+  input.brownout = true;
+  input.on_probation = {"db-3", "db-7"};
+  const Verdict verdict = judge(input);
+  EXPECT_THAT(verdict.findings, Contains(HasSubstr("brown-out")));
+  EXPECT_THAT(verdict.findings, Contains("on probation, slower than the pool: db-3"));
+  EXPECT_THAT(verdict.findings, Contains("on probation, slower than the pool: db-7"));
+}
+
+TEST(VerdictTest, SaysWhenTheBreakerHasStoppedHedging) {
+  VerdictInput input = hedged(10'000, 0.05);
+  input.error_rate = 0.3;
+  input.breaker_open = true;
+  EXPECT_THAT(judge(input).findings, Contains(HasSubstr("the breaker has stopped hedging")));
+}
+
 }  // namespace
 }  // namespace tailward::hedge

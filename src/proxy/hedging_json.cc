@@ -45,6 +45,9 @@ Json proof_json(const hedge::Proof& proof) {
   const auto known = [&effect](Duration value) {
     return effect.known ? Json(to_ms(value)) : Json();
   };
+  const auto p99 = [&effect](Duration value) {
+    return effect.p99_known ? Json(to_ms(value)) : Json();
+  };
   const hedge::TailDependence& dependence = proof.dependence;
   const bool pairs = dependence.pairs > 0;
   return {{"control", {{"requests", proof.control_requests}, {"saved", std::move(saved)}}},
@@ -53,9 +56,9 @@ Json proof_json(const hedge::Proof& proof) {
             {"p50_effect_ms", known(effect.p50)},
             {"p50_low_ms", known(effect.p50_low)},
             {"p50_high_ms", known(effect.p50_high)},
-            {"p99_effect_ms", known(effect.p99)},
-            {"p99_low_ms", known(effect.p99_low)},
-            {"p99_high_ms", known(effect.p99_high)},
+            {"p99_effect_ms", p99(effect.p99)},
+            {"p99_low_ms", p99(effect.p99_low)},
+            {"p99_high_ms", p99(effect.p99_high)},
             {"p50_without_ms", known(effect.p50_without)},
             {"extra_load", effect.known ? Json(effect.extra_load) : Json()}}},
           {"dependence",

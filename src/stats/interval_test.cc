@@ -210,5 +210,50 @@ TEST(IntervalTest, NearestRankStaysWithinTheSample) {
   EXPECT_EQ(nearest_rank(UINT64_MAX, 1), UINT64_MAX);
 }
 
+TEST(IntervalTest, StudentsIntervalOfAMeanIsThatOfTheTables) {
+  const MeanInterval five = mean_interval(std::vector<double>{5, 1, 4, 2, 3});
+  EXPECT_DOUBLE_EQ(five.mean, 3);
+  EXPECT_NEAR(five.high - five.mean, 2.776445 * std::sqrt(2.5 / 5), 1e-6);
+  EXPECT_NEAR(five.mean - five.low, 2.776445 * std::sqrt(2.5 / 5), 1e-6);
+  const MeanInterval two = mean_interval(std::vector<double>{-1, 1}, 0.9);
+  EXPECT_DOUBLE_EQ(two.mean, 0);
+  EXPECT_NEAR(two.high, 6.313752, 1e-6);
+  EXPECT_NEAR(two.low, -6.313752, 1e-6);
+  const MeanInterval same = mean_interval(std::vector<double>(7, 4.0), 0.999);
+  EXPECT_NEAR(same.low, 4, 1e-12);
+  EXPECT_NEAR(same.high, 4, 1e-12);
+}
+
+TEST(IntervalTest, FewerThanTwoValuesBoundNoMean) {
+  const MeanInterval none = mean_interval({});
+  EXPECT_EQ(none.mean, 0);
+  EXPECT_TRUE(std::isinf(none.low) && none.low < 0);
+  EXPECT_TRUE(std::isinf(none.high) && none.high > 0);
+  const MeanInterval one = mean_interval(std::vector<double>{17});
+  EXPECT_EQ(one.mean, 17);
+  EXPECT_TRUE(std::isinf(one.low) && one.low < 0);
+  EXPECT_TRUE(std::isinf(one.high) && one.high > 0);
+}
+
+TEST(IntervalTest, StudentsIntervalCoversTheTrueMeanAsOftenAsStated) {
+  constexpr std::uint64_t kSeed = 20250307;
+  constexpr int kRuns = 4000;
+  std::cout << "seed " << kSeed << '\n';
+  Rng rng(kSeed);
+  for (const std::size_t n : {2U, 5U, 24U}) {
+    for (const double confidence : {0.8, 0.95}) {
+      std::vector<double> values(n);
+      int covered = 0;
+      for (int run = 0; run < kRuns; ++run) {
+        for (double& value : values) value = 100 + 7 * rng.normal();
+        const MeanInterval interval = mean_interval(values, confidence);
+        covered += interval.low <= 100 && 100 <= interval.high ? 1 : 0;
+      }
+      const double error = std::sqrt(confidence * (1 - confidence) / kRuns);
+      EXPECT_NEAR(covered / double{kRuns}, confidence, 4 * error) << n << " values";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tailward::stats
