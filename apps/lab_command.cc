@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/heap_count/heap_count.h"
+#include "base/units.h"
 #include "console.h"
 #include "lab/demo.h"
 #include "lab/experiment.h"
@@ -122,6 +123,34 @@ int list_experiments(const std::string& json) {
   return written ? kDone : complain(written.error());
 }
 
+// What the adaptive arm aims at and may spend, as typed.
+struct Goal {
+  std::string goal;
+  std::string budget;
+};
+
+Result<void> take_goal(const Goal& typed, const lab::Experiment& experiment,
+                       lab::Context& context) {
+  if (typed.goal.empty() && typed.budget.empty()) return {};
+  if (!experiment.takes_goal) {
+    return fail(ErrorKind::kInvalid,
+                fmt::format("{} is not for the experiment {}, whose arms are fixed",
+                            typed.goal.empty() ? "--budget" : "--goal", experiment.name),
+                "lab reference takes it");
+  }
+  if (!typed.goal.empty()) {
+    const Result<double> goal = parse_percentile(typed.goal);
+    if (!goal) return fail(goal.error());
+    context.goal = *goal;
+  }
+  if (!typed.budget.empty()) {
+    const Result<double> budget = parse_share(typed.budget);
+    if (!budget) return fail(budget.error());
+    context.budget = *budget;
+  }
+  return {};
+}
+
 // Runs `experiment`; the caller writes and prints.
 Result<lab::ExperimentResult> measure(const lab::Experiment& experiment, lab::Context& context,
                                       report::RunInfo& run) {
@@ -151,6 +180,13 @@ int run_lab(int argc, const char* const* argv) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--seed", context.seed, "seed of everything that is drawn")->capture_default_str();
+  Goal goal;
+  app.add_option("--goal", goal.goal,
+                 "reference: what the adaptive arm makes small, such as p99 or p99.9")
+      ->type_name("QUANTILE");
+  app.add_option("--budget", goal.budget,
+                 "reference: hedges that it may send per request, such as 5%")
+      ->type_name("SHARE");
   add_outputs(app, outputs);
   app.footer("Experiments:" + names +
              "\n\nThe server of an experiment runs in a process of its own, on loopback. Ctrl-C "
@@ -161,6 +197,9 @@ int run_lab(int argc, const char* const* argv) {
   if (name == "list") return list_experiments(outputs.json);
   const Result<const lab::Experiment*> experiment = lab::find_experiment(name);
   if (!experiment) return complain(experiment.error());
+  if (const Result<void> taken = take_goal(goal, **experiment, context); !taken) {
+    return complain(taken.error());
+  }
   if (const Result<void> can = check_outputs(outputs); !can) return complain(can.error());
 
   StopWatch stop;
@@ -201,6 +240,7 @@ int run_demo(int argc, const char* const* argv) {
   };
   context.stop_asked = [&stop] { return stop.asked(); };
   context.progress = [&progress](const report::Progress& now) { progress.show(now); };
+  context.story_only = true;
   context.arm_begins = [&say](const std::string& arm) { say(lab::demo_before(arm)); };
   context.arm_done = [&say](const lab::ArmResult& arm, const lab::ArmResult* unhedged) {
     say(lab::demo_after(arm, unhedged));

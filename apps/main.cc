@@ -6,6 +6,7 @@
 
 #include "console.h"
 #include "lab_command.h"
+#include "plan_command.h"
 #include "proxy_command.h"
 
 namespace tailward {
@@ -20,6 +21,7 @@ struct Verb {
 constexpr Verb kVerbs[] = {
     {"demo", "the story: a slow service, the popular cure, the right one", run_demo},
     {"lab", "experiments, live on this machine, beside the published figures", run_lab},
+    {"plan", "from a log of latencies: what hedging would bring and cost", run_plan},
     {"proxy", "a sidecar that hedges slow requests and says whether that pays", run_proxy},
     {"lab-server", "", run_lab_server},
 };

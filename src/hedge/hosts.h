@@ -34,7 +34,7 @@ struct HostsConfig {
   // A host on probation gets one request at a time, at most every `probe_every` and at most one in
   // `probe_requests`.
   Duration probe_every = std::chrono::milliseconds(100);
-  std::uint32_t probe_requests = 100;
+  std::uint32_t probe_requests = 200;
 };
 
 // What a host costs in memory is its Survival (≤ 12 KiB) and a line of this, ≤ 16 KiB together.

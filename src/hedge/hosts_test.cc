@@ -207,13 +207,13 @@ TEST(HostsTest, AHostThatIsWellAgainWithoutAnEstimatorIsNoTrouble) {
   EXPECT_TRUE(sample(hosts, 0, false, 18));
 }
 
-TEST(HostsTest, OneRequestInAHundredIsAProbe) {
+TEST(HostsTest, OneRequestInTwoHundredIsAProbe) {
   Hosts hosts = hosts_of(3);
   EXPECT_EQ(hosts.probe(kStart, true), kNoHost) << "nobody is on probation";
   sample(hosts, 2, true, 5);
   TimePoint now = kStart;
   for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 99; ++i) ASSERT_EQ(hosts.probe(now += 10ms, true), kNoHost);
+    for (int i = 0; i < 199; ++i) ASSERT_EQ(hosts.probe(now += 10ms, true), kNoHost);
     EXPECT_EQ(hosts.probe(now += 10ms, true), 2);
   }
 }

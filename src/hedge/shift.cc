@@ -18,7 +18,7 @@ void ShiftDetector::sample(bool longer, const ShiftScale& scale) {
   if (scale.threshold_ == 0) return;
   const float step = longer ? scale.longer_ : scale.shorter_;
   sum_ = std::max(0.0F, sum_ + (shifted_ ? -step : step));
-  if (sum_ < scale.threshold_) return;
+  if (sum_ < (shifted_ ? scale.threshold_ / 2 : scale.threshold_)) return;
   shifted_ = !shifted_;
   sum_ = 0;
 }

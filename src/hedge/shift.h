@@ -4,9 +4,11 @@
 // While healthy a share `normal` of them is longer; after a shift at least `shifted`. The detector
 // is Page's cumulative sum of log-likelihood ratios ("Continuous inspection schemes", Biometrika
 // 1954), run in both directions: it starts at zero, rises with every sample that speaks for a
-// shift, and says so at `threshold`; then it watches for the way back in the same manner. Among all
-// tests with as few false alarms this one needs the fewest samples (Moustakides 1986). e^threshold
-// bounds the mean number of samples between false alarms from below.
+// shift, and says so at `threshold`; then it watches for the way back in the same manner, at half
+// the threshold: samples of a host that is avoided are dear, and one that is well again is as far
+// from `shifted` as can be. Among all tests with as few false alarms this one needs the fewest
+// samples (Moustakides 1986). e^threshold bounds the mean number of samples between false alarms
+// from below.
 //
 // Thread safety: one thread. 8 bytes, O(1), no clock.
 #pragma once

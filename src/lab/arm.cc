@@ -92,8 +92,8 @@ class ArmRun {
         server_(server),
         transport_(loop_),
         endpoint_{"127.0.0.1", server.port()},
-        client_(transport_, loop_.timers(), spec.route, {endpoint_, endpoint_},
-                client_options(spec)),
+        client_(transport_, loop_.timers(), spec.route,
+                std::vector<io::Endpoint>(spec.hosts, endpoint_), client_options(spec)),
         poller_(transport_, loop_.timers(), endpoint_) {}
 
   Result<ArmResult> run() {
@@ -101,6 +101,7 @@ class ArmRun {
       context_.interrupted = true;
       loop_.stop();
     });
+    began_ = loop_.precise_now();
     if (spec_.warm_up > 0 && !run_loop(spec_.warm_up, false)) return gone();
     note_start();
     if (!context_.interrupted && !run_loop(spec_.requests, true)) return gone();
@@ -248,6 +249,12 @@ class ArmRun {
     result_.first_median = route.first_attempts_now().quantile(0.5);
     result_.error_rate = route.breaker().error_rate(loop_.now());
     if (route.baseline().learned()) result_.baseline_rate = route.baseline().trigger_rate();
+    if (spec_.route.policy.kind != hedge::Policy::Kind::kAdaptive) return;
+    result_.proof = route.proof(loop_.now());
+    result_.plan = route.plan_board().read();
+    if (const std::optional<TimePoint> off = route.off_since()) {
+      result_.off_after_seconds = to_seconds(*off - began_);
+    }
   }
 
   static hedge::Counters since(hedge::Counters now, const hedge::Counters& before) {
@@ -307,7 +314,8 @@ class ArmRun {
   ServerStats server_before_;
   HeapUse heap_before_;
   std::uint64_t connections_before_ = 0;
-  TimePoint started_{};
+  TimePoint began_{};    // of everything
+  TimePoint started_{};  // of the present loop
   Last last_;
   Error last_error_;
   io::Timer progress_timer_;
@@ -332,6 +340,8 @@ hedge::Verdict judge_arm(const ArmResult& arm, const ArmResult* unhedged) {
   input.error_rate = arm.error_rate;
   input.baseline_rate = arm.baseline_rate;
   input.median = arm.first_median;
+  input.proof = arm.proof;
+  input.off_by_verdict = arm.off_after_seconds.has_value();
   if (unhedged != nullptr) {
     input.baseline_median = unhedged->first_median;
     const double before = unhedged->lock_wait_per_request_ms();

@@ -23,6 +23,11 @@ struct Context {
   std::uint64_t seed = 1;
   bool quick = false;
   int runs = 1;
+  // The arms that tell the story and no others: `tailward demo`.
+  bool story_only = false;
+  // What the adaptive arm aims at and may spend, where the experiment lets them be chosen.
+  std::optional<double> goal;
+  std::optional<double> budget;
   // Called now and then while an arm runs.
   std::function<void(const report::Progress&)> progress;
   // Set by Ctrl-C: what is there is shown, nothing further is begun.
@@ -44,6 +49,7 @@ struct ArmSpec {
   std::uint64_t requests = 2000;
   std::size_t in_flight = 50;
   std::size_t width = 1;  // calls of one request
+  std::size_t hosts = 2;  // ways to the one server: each attempt of a request needs its own
   bool numbered_draws =
       false;  // the server's draws follow the call's number, not its order of arrival
   std::uint64_t warm_up = 0;  // requests before the ones that count
@@ -102,6 +108,10 @@ struct ArmResult {
   std::optional<Duration> first_median;  // of first attempts, losers censored
   double error_rate = 0;
   std::optional<double> baseline_rate;
+  // Of the adaptive policy.
+  std::optional<hedge::Proof> proof;
+  std::optional<hedge::Plan> plan;          // the last
+  std::optional<double> off_after_seconds;  // hedging switched itself off, from the first request
   hedge::Verdict verdict;
   std::vector<TimelinePoint> timeline;
   Published published;

@@ -5,10 +5,8 @@
 #include <algorithm>
 
 namespace tailward::lab {
-namespace {
 
-// Puts the same arm's next run to those before it.
-void merge(ArmResult& into, ArmResult&& run) {
+void merge_runs(ArmResult& into, ArmResult&& run) {
   into.partial = into.partial || run.partial;
   // The medians and rates of the runs so far and of this one, each run weighing the same by its
   // requests.
@@ -56,6 +54,8 @@ void merge(ArmResult& into, ArmResult&& run) {
   into.seconds += run.seconds;
 }
 
+namespace {
+
 std::string format_number(double value) { return fmt::format("{:.3g}", value); }
 
 report::Check make_check(std::string name, bool ok, double value, std::string bound) {
@@ -91,14 +91,14 @@ const std::vector<Experiment>& experiments() {
        run_falsification},
       {"three-layer",
        "Treat the symptom, or the cause first?",
-       "one lock, one lock with hedging, sixteen locks with hedging",
-       {"none", "fixed", "sharded-fixed"},
-       "about 20 s",
+       "one lock and sixteen, without hedging, with a fixed delay, and adaptively",
+       {"none", "fixed", "adaptive", "sharded-fixed", "sharded-adaptive"},
+       "about 60 s",
        run_three_layer},
       {"cost",
        "What hedging costs besides requests",
        "memory, allocations, connections, log lines and spans of hedging before a contended lock",
-       {"none", "fixed"},
+       {"none", "fixed", "adaptive"},
        "about 15 s",
        run_cost},
       {"fanout",
@@ -115,10 +115,17 @@ const std::vector<Experiment>& experiments() {
        run_production},
       {"reference",
        "The reference benchmark of hedging libraries",
-       "lognormal latency with 5 % stragglers: no hedging, fixed delays, the learned P90",
-       {"none", "static-10", "static-50", "quantile-90"},
-       "about 80 s",
-       run_reference},
+       "lognormal latency with 5 % stragglers: no hedging, fixed delays, the learned P90, adaptive",
+       {"none", "static-10", "static-50", "quantile-90", "adaptive"},
+       "about 100 s",
+       run_reference,
+       true},
+      {"drift",
+       "When the service drifts: does hedging notice, and let go?",
+       "a brown-out, a slow host, little traffic, failing hosts: how hedging takes each",
+       {"fixed", "quantile", "adaptive"},
+       "about 8 min, 6 with --quick",
+       run_drift},
   };
   return kExperiments;
 }
@@ -154,7 +161,7 @@ Result<ExperimentResult> run_arms(const std::vector<ArmSpec>& specs, Context& co
       if (run == 0) {
         result.arms.push_back(std::move(*arm));
       } else {
-        merge(result.arms[i], std::move(*arm));
+        merge_runs(result.arms[i], std::move(*arm));
       }
     }
   }

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "hedge/verdict.h"
 #include "lab/arm.h"
+#include "lab/drift.h"
 #include "report/json.h"
 #include "report/report.h"
 
@@ -15,7 +16,8 @@ namespace tailward::lab {
 
 struct ExperimentResult {
   std::vector<ArmResult> arms;
-  hedge::Verdict verdict;  // of the experiment as a whole
+  std::vector<Drift> drift;  // of `drift` only: one for each arm
+  hedge::Verdict verdict;    // of the experiment as a whole
   std::vector<report::Check> checks;
   std::vector<std::string> notes;
   bool partial = false;
@@ -32,6 +34,7 @@ struct Experiment {
   std::vector<std::string> arms;
   std::string about_time;  // "about 20 s"
   Result<ExperimentResult> (*run)(Context& context);
+  bool takes_goal = false;  // Context's goal and budget mean something to it
 };
 
 // In the order in which they tell the story.
@@ -43,6 +46,9 @@ Result<const Experiment*> find_experiment(std::string_view name);
 // Runs the arms one after another, `context.runs` times in turns (A B A B …), and merges each arm's
 // runs. Stops at the first error; an interrupt ends it with what there is, marked partial.
 Result<ExperimentResult> run_arms(const std::vector<ArmSpec>& specs, Context& context);
+
+// Puts the same arm's next run to those before it.
+void merge_runs(ArmResult& into, ArmResult&& run);
 
 // value ÷ base; 0 when base is not above 0.
 double ratio(double value, double base);
@@ -65,5 +71,6 @@ Result<ExperimentResult> run_cost(Context& context);
 Result<ExperimentResult> run_fanout(Context& context);
 Result<ExperimentResult> run_production(Context& context);
 Result<ExperimentResult> run_reference(Context& context);
+Result<ExperimentResult> run_drift(Context& context);
 
 }  // namespace tailward::lab

@@ -54,7 +54,7 @@ TEST(ExperimentTest, EveryNameIsKnownOnce) {
     EXPECT_TRUE(find_experiment(experiment.name).has_value());
   }
   EXPECT_EQ(names, (std::set<std::string>{"falsification", "three-layer", "cost", "fanout",
-                                          "production", "reference"}));
+                                          "production", "reference", "drift"}));
 }
 
 TEST(ExperimentTest, AnUnknownNameIsRefusedWithTheKnownOnes) {

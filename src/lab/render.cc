@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "base/units.h"
+#include "lab/drift_render.h"
 #include "lab/experiment.h"
+#include "proxy/hedging_json.h"
 
 namespace tailward::lab {
 namespace {
@@ -248,6 +250,9 @@ Json arm_json(const ArmResult& arm, bool cost) {
   }
   if (arm.first_median) json["first_attempt_p50_ms"] = to_ms(*arm.first_median);
   if (arm.hedging) json["verdict"] = report::to_json(verdict_of(arm.verdict));
+  if (arm.proof) json["proof"] = proxy::proof_json(*arm.proof);
+  if (arm.plan) json["plan"] = proxy::plan_json(*arm.plan);
+  if (arm.off_after_seconds) json["off_after_s"] = *arm.off_after_seconds;
   if (arm.fanout) {
     json["n"] = arm.fanout->n;
     json["live"] = arm.fanout->live;
@@ -290,6 +295,12 @@ report::Report to_report(const Experiment& experiment, const ExperimentResult& r
   report.summary = experiment.about + ".";
   report.run = run;
   if (result.arms.empty()) return report;
+  if (!result.drift.empty()) {
+    add_drift(report, result);
+    for (const std::string& note : result.notes)
+      report.add(report::Note{report::NoteKind::kNote, note});
+    return report;
+  }
   if (has_fanout(result)) {
     report.add(fanout_table(result));
   } else {
@@ -320,6 +331,9 @@ Json to_json(const Experiment& experiment, const ExperimentResult& result,
   json["arms"] = Json::array();
   for (const ArmResult& arm : result.arms) {
     json["arms"].push_back(arm_json(arm, experiment.name == "cost"));
+  }
+  for (std::size_t i = 0; i < result.drift.size(); ++i) {
+    json["arms"][i].update(drift_json(result.drift[i]));
   }
   json["verdict"] = report::to_json(verdict_of(result.verdict));
   json["checks"] = report::to_json(

@@ -3,27 +3,24 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <unordered_map>
+#include <utility>
 
 #include "client/client.h"
-#include "lab/lock_workers.h"
 #include "lab/process.h"
-#include "net/http_server.h"
 #include "net/loop.h"
 #include "net/socket_transport.h"
 #include "sync/pprof.h"
-#include "sync/sharded_mutex.h"
 
 namespace tailward::lab {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kShardsMax = 16;
+constexpr std::uint64_t kSlowMax = 1000;
 
 // The number behind `name=` in a target's query.
 std::optional<std::uint64_t> query_number(std::string_view target, std::string_view name) {
@@ -45,136 +42,153 @@ std::optional<std::uint64_t> query_number(std::string_view target, std::string_v
   return std::nullopt;
 }
 
-// Everything but main: belongs to the loop's thread, the lock workers excepted.
-class Server {
- public:
-  Server(const ServerModel& model, net::Loop& loop, io::Transport& transport)
-      : model_(model),
-        work_law_(model.work_law()),
-        hold_law_(model.hold_law()),
-        loop_(loop),
-        rng_(model.seed),
-        locks_(profile_),
-        log_(model.access_log ? std::tmpfile() : nullptr),
-        http_(transport, loop.timers(), [this](net::CallRef call) { handle(std::move(call)); }) {}
-  ~Server() {
-    if (log_ != nullptr) std::fclose(log_);
-  }
-
-  Result<io::Endpoint> listen(std::uint16_t port) { return http_.listen({"127.0.0.1", port}); }
-
- private:
-  struct Work {
-    net::CallRef call;
-    std::string target;
-    int attempt = 0;
-    Duration length{};
-    io::Timer timer;
-  };
-
-  void handle(net::CallRef call) {
-    const std::string& target = call->request().target;
-    if (target.rfind("/work", 0) == 0) {
-      begin(std::move(call));
-    } else if (target == "/lab/stats") {
-      call->respond(200, "application/json", to_json_text(stats()));
-    } else if (target == "/lab/pprof") {
-      const Result<std::string> bytes = sync::pprof_bytes(profile_.snapshot());
-      bytes ? call->respond(200, "application/octet-stream", *bytes)
-            : call->respond(500, "text/plain", bytes.error().message + "\n");
-    } else {
-      call->respond(404, "text/plain", "this server knows /work?key=N\n");
-    }
-  }
-
-  void begin(net::CallRef call) {
-    const std::uint64_t id = next_id_++;
-    Work& work = works_[id];
-    ++stats_.requests;
-    work.target = call->request().target;
-    work.attempt = client::attempt_number(call->request().fields);
-    if (work.attempt > 0) ++stats_.hedges;
-    const std::optional<std::uint64_t> draw = query_number(work.target, "draw");
-    Rng keyed = Rng::stream(model_.seed, draw.value_or(0));
-    Rng& rng = draw ? keyed : rng_;
-    const bool locks =
-        model_.shards > 0 && (model_.lock_share >= 1 || rng.chance(model_.lock_share));
-    const Duration hold = locks ? hold_law_.draw(rng) : Duration{};
-    work.length = work_law_.draw(rng);
-    call->on_cancel([this, id] { cancelled(id); });
-    work.call = std::move(call);
-    if (!locks) {
-      do_work(id);
-      return;
-    }
-    const auto shards = static_cast<std::uint64_t>(model_.shards);
-    const std::uint64_t key = query_number(work.target, "key").value_or(0);
-    workers_.hold(locks_.shard(key % shards), hold,
-                  [this, id] { loop_.post([this, id] { do_work(id); }); });
-  }
-
-  void do_work(std::uint64_t id) {
-    const auto found = works_.find(id);
-    if (found == works_.end()) return;  // its client went away while it had the lock
-    found->second.timer =
-        loop_.timers().at(loop_.precise_now() + found->second.length, [this, id] { answer(id); });
-  }
-
-  void answer(std::uint64_t id) {
-    const auto found = works_.find(id);
-    Work work = std::move(found->second);
-    works_.erase(found);
-    ++stats_.answered;
-    log_line(work, 200);
-    work.call->respond(200, "text/plain", "ok\n");
-  }
-
-  void cancelled(std::uint64_t id) {
-    const auto found = works_.find(id);
-    if (found == works_.end()) return;
-    ++stats_.cancelled;
-    log_line(found->second, 499);
-    works_.erase(found);
-  }
-
-  void log_line(const Work& work, int status) {
-    if (log_ == nullptr) return;
-    const std::string line =
-        fmt::format("127.0.0.1 \"GET {} HTTP/1.1\" {} 3 {:.3f} attempt={}\n", work.target, status,
-                    to_seconds(loop_.now() - work.call->arrived_at()), work.attempt);
-    std::fwrite(line.data(), 1, line.size(), log_);
-    ++stats_.log_lines;
-    stats_.log_bytes += line.size();
-  }
-
-  ServerStats stats() const {
-    ServerStats stats = stats_;
-    stats.in_flight = works_.size();
-    stats.holds = workers_.under_way();
-    stats.lock_threads_short = workers_.limit_hits();
-    stats.lock_wait = profile_.totals().wait;
-    stats.lock_contentions = profile_.totals().contentions;
-    stats.connections = http_.counters().connections;
-    stats.connections_ever = http_.counters().accepted;
-    return stats;
-  }
-
-  ServerModel model_;
-  sim::Law work_law_;
-  sim::Law hold_law_;
-  net::Loop& loop_;
-  Rng rng_;
-  sync::ContentionProfile profile_;
-  sync::ShardedMutex<kShardsMax> locks_;
-  std::FILE* log_;
-  ServerStats stats_;
-  std::unordered_map<std::uint64_t, Work> works_;
-  std::uint64_t next_id_ = 1;
-  LockWorkers workers_;
-  net::HttpServer http_;
-};
+Duration scaled(Duration length, double factor) {
+  return Duration{static_cast<Duration::rep>(static_cast<double>(length.count()) * factor)};
+}
 
 }  // namespace
+
+Server::Server(const ServerModel& model, io::Transport& transport, io::Timers& timers, Post post)
+    : model_(model),
+      work_law_(model.work_law()),
+      hold_law_(model.hold_law()),
+      timers_(timers),
+      post_(std::move(post)),
+      rng_(model.seed),
+      locks_(profile_),
+      log_(model.access_log ? std::tmpfile() : nullptr),
+      http_(transport, timers, [this](net::CallRef call) { handle(std::move(call)); }) {}
+
+Server::~Server() {
+  if (log_ != nullptr) std::fclose(log_);
+}
+
+void Server::handle(net::CallRef call) {
+  const std::string& target = call->request().target;
+  if (target.rfind("/work", 0) == 0) {
+    begin(std::move(call));
+  } else if (target.rfind("/lab/fault?", 0) == 0) {
+    switch_faults(call);
+  } else if (target == "/lab/stats") {
+    call->respond(200, "application/json", to_json_text(stats()));
+  } else if (target == "/lab/pprof") {
+    const Result<std::string> bytes = sync::pprof_bytes(profile_.snapshot());
+    bytes ? call->respond(200, "application/octet-stream", *bytes)
+          : call->respond(500, "text/plain", bytes.error().message + "\n");
+  } else {
+    call->respond(404, "text/plain", "this server knows /work?key=N\n");
+  }
+}
+
+void Server::begin(net::CallRef call) {
+  const std::uint64_t id = next_id_++;
+  Work& work = works_[id];
+  ++stats_.requests;
+  work.target = call->request().target;
+  work.attempt = client::attempt_number(call->request().fields);
+  if (work.attempt > 0) ++stats_.hedges;
+  const std::optional<std::uint64_t> draw = query_number(work.target, "draw");
+  Rng keyed = Rng::stream(model_.seed, draw.value_or(0));
+  Rng& rng = draw ? keyed : rng_;
+  const bool locks = model_.shards > 0 && (model_.lock_share >= 1 || rng.chance(model_.lock_share));
+  const Duration hold = locks ? hold_law_.draw(rng) : Duration{};
+  work.length = work_law_.draw(rng);
+  call->on_cancel([this, id] { cancelled(id); });
+  work.call = std::move(call);
+  if (failing_) {
+    respond(work, 503);
+    works_.erase(id);
+    return;
+  }
+  if (!locks) {
+    do_work(id);
+    return;
+  }
+  const auto shards = static_cast<std::uint64_t>(model_.shards);
+  const std::uint64_t key = query_number(work.target, "key").value_or(0);
+  workers_.hold(locks_.shard(key % shards), hold,
+                [this, id] { post_([this, id] { do_work(id); }); });
+}
+
+void Server::do_work(std::uint64_t id) {
+  const auto found = works_.find(id);
+  // Its client went away while it had the lock, or it has failed.
+  if (found == works_.end()) return;
+  Work& work = found->second;
+  run_until(id, work, timers_.precise_now() + scaled(work.length, slow_));
+}
+
+void Server::run_until(std::uint64_t id, Work& work, TimePoint done_at) {
+  work.done_at = done_at;
+  work.timer = timers_.at(done_at, [this, id] { answer(id); });
+}
+
+void Server::answer(std::uint64_t id) {
+  const auto found = works_.find(id);
+  const Work work = std::move(found->second);
+  works_.erase(found);
+  respond(work, 200);
+}
+
+void Server::respond(const Work& work, int status) {
+  ++stats_.answered;
+  log_line(work, status);
+  work.call->respond(status, "text/plain", status == 200 ? "ok\n" : "failing\n");
+}
+
+void Server::cancelled(std::uint64_t id) {
+  const auto found = works_.find(id);
+  if (found == works_.end()) return;
+  ++stats_.cancelled;
+  log_line(found->second, 499);
+  works_.erase(found);
+}
+
+void Server::switch_faults(const net::CallRef& call) {
+  const std::string& target = call->request().target;
+  const std::optional<std::uint64_t> slow = query_number(target, "slow");
+  const std::optional<std::uint64_t> fail = query_number(target, "fail");
+  const bool known = slow || fail;
+  if (!known || slow.value_or(1) < 1 || slow.value_or(1) > kSlowMax || fail.value_or(0) > 1) {
+    call->respond(400, "text/plain", fmt::format("slow=N, N from 1 to {}, or fail=1\n", kSlowMax));
+    return;
+  }
+  failing_ = fail.value_or(0) == 1;
+  const double before = std::exchange(slow_, static_cast<double>(slow.value_or(1)));
+  const TimePoint now = timers_.precise_now();
+  if (failing_) {
+    for (const auto& [id, work] : std::exchange(works_, {})) respond(work, 503);
+  } else if (slow_ != before) {
+    for (auto& [id, work] : works_) {
+      if (!work.timer.armed()) continue;  // waits for the lock or has it
+      const Duration left = std::max(work.done_at - now, Duration{0});
+      run_until(id, work, now + scaled(left, slow_ / before));
+    }
+  }
+  call->respond(200, "text/plain", fmt::format("slow={} fail={}\n", slow_, failing_ ? 1 : 0));
+}
+
+void Server::log_line(const Work& work, int status) {
+  if (log_ == nullptr) return;
+  const std::string line =
+      fmt::format("127.0.0.1 \"GET {} HTTP/1.1\" {} 3 {:.3f} attempt={}\n", work.target, status,
+                  to_seconds(timers_.now() - work.call->arrived_at()), work.attempt);
+  std::fwrite(line.data(), 1, line.size(), log_);
+  ++stats_.log_lines;
+  stats_.log_bytes += line.size();
+}
+
+ServerStats Server::stats() const {
+  ServerStats stats = stats_;
+  stats.in_flight = works_.size();
+  stats.holds = workers_.under_way();
+  stats.lock_threads_short = workers_.limit_hits();
+  stats.lock_wait = profile_.totals().wait;
+  stats.lock_contentions = profile_.totals().contentions;
+  stats.connections = http_.counters().connections;
+  stats.connections_ever = http_.counters().accepted;
+  return stats;
+}
 
 std::string to_json_text(const ServerStats& stats) {
   return Json{{"requests", stats.requests},
@@ -220,7 +234,8 @@ Result<ServerStats> parse_stats(std::string_view json_text) {
 int run_server(const ServerModel& model, std::uint16_t port) {
   net::Loop loop;
   net::SocketTransport transport(loop);
-  Server server(model, loop, transport);
+  Server server(model, transport, loop.timers(),
+                [&loop](UniqueFunction<void()> task) { loop.post(std::move(task)); });
   const Result<io::Endpoint> at = server.listen(port);
   if (!at) {
     std::fprintf(stderr, "tailward: %s\n", at.error().message.c_str());

@@ -3,8 +3,15 @@
 //
 //   GET /work?key=K          takes the lock of key K (if the model has locks), works, answers 200
 //   GET /work?key=K&draw=N   the same with the N-th draw of the model's law, whatever the order of
-//   arrival GET /lab/stats           what happened, as JSON GET /lab/pprof           the locks'
-//   contention profile, gzipped protobuf, for pprof
+//                            arrival
+//   GET /lab/fault?slow=N    from now on all work outside the lock takes N times as long, what is
+//                            left of the work under way included; slow=1: as the model says
+//   GET /lab/fault?fail=1    from now on every request is answered with 503 at once, those under
+//                            way included
+//   GET /lab/stats           what happened, as JSON
+//   GET /lab/pprof           the locks' contention profile, gzipped protobuf, for pprof
+//
+// A switch of faults replaces the one before it, and is made when its answer comes.
 //
 // A request blocks a thread of its own while it waits for the lock and holds it, as a handler in
 // Go, Java or C++ would. A mutex knows nothing of cancellation: a request whose client has gone
@@ -13,11 +20,22 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <cstdio>
+#include <functional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/result.h"
+#include "base/rng.h"
+#include "base/unique_function.h"
+#include "io/timers.h"
+#include "io/transport.h"
+#include "lab/lock_workers.h"
 #include "lab/model.h"
+#include "net/http_server.h"
+#include "sim/law.h"
+#include "sync/sharded_mutex.h"
 
 namespace tailward::lab {
 
@@ -40,7 +58,62 @@ struct ServerStats {
 std::string to_json_text(const ServerStats& stats);
 Result<ServerStats> parse_stats(std::string_view json_text);
 
-// Runs the server until standard input ends, SIGINT or SIGTERM; prints "port N" when it serves.
+// Thread safety: belongs to the loop of its timers, the lock workers excepted.
+class Server {
+ public:
+  // Runs a task on the loop, in a later turn; called from any thread.
+  using Post = std::function<void(UniqueFunction<void()> task)>;
+
+  // REQUIRES: transport, timers and what `post` posts to outlive the server.
+  Server(const ServerModel& model, io::Transport& transport, io::Timers& timers, Post post);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // On loopback. Returns the address really bound.
+  Result<io::Endpoint> listen(std::uint16_t port) { return http_.listen({"127.0.0.1", port}); }
+  [[nodiscard]] ServerStats stats() const;
+
+ private:
+  struct Work {
+    net::CallRef call;
+    std::string target;
+    int attempt = 0;
+    Duration length{};  // outside the lock, without faults
+    TimePoint done_at{};
+    io::Timer timer;  // armed once the work outside the lock has begun
+  };
+  static constexpr std::size_t kShardsMax = 16;
+
+  void handle(net::CallRef call);
+  void begin(net::CallRef call);
+  void do_work(std::uint64_t id);
+  void run_until(std::uint64_t id, Work& work, TimePoint done_at);
+  void answer(std::uint64_t id);
+  void respond(const Work& work, int status);
+  void cancelled(std::uint64_t id);
+  void switch_faults(const net::CallRef& call);
+  void log_line(const Work& work, int status);
+
+  ServerModel model_;
+  sim::Law work_law_;
+  sim::Law hold_law_;
+  io::Timers& timers_;
+  Post post_;
+  Rng rng_;
+  sync::ContentionProfile profile_;
+  sync::ShardedMutex<kShardsMax> locks_;
+  std::FILE* log_;
+  double slow_ = 1;  // times
+  bool failing_ = false;
+  ServerStats stats_;
+  std::unordered_map<std::uint64_t, Work> works_;
+  std::uint64_t next_id_ = 1;
+  LockWorkers workers_;
+  net::HttpServer http_;
+};
+
+// Runs a server until standard input ends, SIGINT or SIGTERM; prints "port N" when it serves.
 // Returns the process's exit status.
 int run_server(const ServerModel& model, std::uint16_t port);
 

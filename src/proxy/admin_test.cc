@@ -99,6 +99,25 @@ TEST_F(AdminTest, KeepsTheContractOfStats) {
   EXPECT_EQ(all["server"]["requests"], 4);
 }
 
+TEST_F(AdminTest, TellsWhyEachOfTheLastRequestsWasHedgedOrNot) {
+  service.answer = ignore;
+  start(hedging());
+  auto peer = client();
+  peer->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");
+  pass(60ms);
+  const Json before = Json::parse(body_of(admin("/decisions")))["decisions"];
+  EXPECT_TRUE(before.empty()) << "it is still under way";
+  peer.reset();
+  pass(10ms);
+  const Json after = Json::parse(body_of(admin("/decisions")))["decisions"];
+  ASSERT_EQ(after.size(), 1U);
+  EXPECT_EQ(after[0]["request"], 1);
+  EXPECT_EQ(after[0]["due"], true);
+  EXPECT_EQ(after[0]["hedges"], 0);
+  EXPECT_EQ(after[0]["denied"], "not_idempotent");
+  EXPECT_TRUE(after[0]["winner"].is_null());
+}
+
 TEST_F(AdminTest, CountsWhyAHedgeWasDenied) {
   service.answer = ignore;
   start(hedging());
@@ -305,7 +324,7 @@ TEST(OptionsTest, SumsItselfUpInALine) {
   Options options;
   options.to = {{"10.0.0.1", 80}, {"10.0.0.2", 80}};
   EXPECT_EQ(summary(options, {"127.0.0.1", 8080}, io::Endpoint{"127.0.0.1", 9090}),
-            "listening on 127.0.0.1:8080, to 10.0.0.1:80, 10.0.0.2:80; policy quantile:0.95, "
+            "listening on 127.0.0.1:8080, to 10.0.0.1:80, 10.0.0.2:80; policy adaptive:p99, "
             "budget 5%, admin 127.0.0.1:9090");
 }
 

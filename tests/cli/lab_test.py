@@ -122,6 +122,44 @@ class LabTest(unittest.TestCase):
         self.assertEqual(list(self.folder.iterdir()), [out])
         wait_for(lambda: not Path(f"/proc/{server}").exists())
 
+    def test_ctrl_c_in_a_drift_shows_the_phases_so_far(self):
+        out = self.folder / "partial.json"
+        process, _ = self.start_lab("drift", "--json", out)
+        servers = wait_for(lambda: len(servers_of(process.pid)) == 3 and servers_of(process.pid))
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 0, stderr)
+        result = json.loads(out.read_text())
+        self.assertIs(result["partial"], True)
+        self.assertEqual(result["checks"], [])
+        [arm] = result["arms"]
+        self.assertEqual(arm["name"], "fixed")
+        [warm_up] = arm["phases"]
+        self.assertEqual(warm_up["name"], "warm-up")
+        # An open loop asks for 600 a second, however busy the machine is.
+        asked = 600 * (warm_up["to_s"] - warm_up["from_s"])
+        self.assertGreater(asked, 600)
+        self.assertAlmostEqual(warm_up["requests"], asked, delta=0.2 * asked)
+        self.assertEqual(warm_up["failed"], 0)
+        self.assertGreater(warm_up["p99_ms"], warm_up["p50_ms"])
+        self.assertLessEqual(arm["hedges"], 0.05 * arm["server_requests"] + 10)
+        self.assertIn("ended early", stdout)
+        self.assertTrue(all(len(line) <= 80 for line in stdout.splitlines()), stdout)
+        for server in servers:
+            wait_for(lambda: not Path(f"/proc/{server}").exists())
+
+    def test_one_of_three_servers_that_dies_ends_a_drift(self):
+        process, _ = self.start_lab("drift")
+        servers = wait_for(lambda: len(servers_of(process.pid)) == 3 and servers_of(process.pid))
+        time.sleep(1)
+        os.kill(servers[1], signal.SIGKILL)
+        stdout, stderr = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 2)
+        self.assertIn("killed by signal 9", stderr)
+        self.assertIn("hint", stderr)
+        self.assertEqual(stdout, "")
+
     def test_a_file_that_can_no_longer_be_written_costs_the_file_only(self):
         folder = self.folder / "gone"
         folder.mkdir()

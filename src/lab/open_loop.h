@@ -1,0 +1,92 @@
+// An open loop of requests: so many a second, whatever becomes of them, as the callers of a real
+// service do. Each request's response time is counted from its intended start, so that no waiting
+// is hidden: not that for the server, and not that for a place among those in flight.
+//
+// (On the error that this avoids: Gil Tene, "How NOT to Measure Latency", 2013.)
+//
+// Thread safety: belongs to the client's loop. Memory: one slot for each request in flight.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/rng.h"
+#include "client/client.h"
+
+namespace tailward::lab {
+
+enum class Arrivals {
+  kPoisson,  // independent callers
+  kUniform,  // like a metronome
+};
+
+// How one request went.
+struct Observation {
+  std::uint64_t number = 0;  // in the order of the intended starts, from 0
+  TimePoint intended{};
+  TimePoint ended{};  // the last byte, or the failure
+  bool ok = false;    // answered with a status below 400
+  int attempts = 0;
+
+  [[nodiscard]] Duration response_time() const { return ended - intended; }
+};
+
+struct OpenLoopCounts {
+  std::uint64_t started = 0;
+  std::uint64_t answered = 0;
+  std::uint64_t failed = 0;   // any other status, or none
+  std::uint64_t delayed = 0;  // began late, since in_flight_max were under way
+};
+
+class OpenLoop {
+ public:
+  struct Options {
+    double per_s = 100;
+    Arrivals arrivals = Arrivals::kPoisson;
+    std::uint64_t seed = 1;
+    // Beyond it requests begin late, in their order; none is left out.
+    std::size_t in_flight_max = 2000;
+    // The n-th request, from 0.
+    std::function<http::Request(std::uint64_t n)> request;
+    Duration deadline = std::chrono::seconds(30);  // from the intended start
+    // Told of every end; may be empty.
+    std::function<void(const Observation& observation)> observe;
+  };
+
+  // REQUIRES: the client outlives the loop; per_s > 0, in_flight_max > 0.
+  OpenLoop(client::Client& client, Options options);
+  ~OpenLoop();
+  OpenLoop(const OpenLoop&) = delete;
+  OpenLoop& operator=(const OpenLoop&) = delete;
+
+  // The first request comes after the first gap. REQUIRES: called once.
+  void start();
+  // From now on so many a second; the next request comes after a gap of the new length.
+  void set_rate(double per_s);
+  // Begins no further request; those under way end as they may.
+  void stop();
+
+  [[nodiscard]] std::size_t in_flight() const { return slots_.size() - free_.size(); }
+  [[nodiscard]] const OpenLoopCounts& counts() const { return counts_; }
+
+ private:
+  class Slot;
+  [[nodiscard]] Duration gap();
+  // Begins what is due and arms the timer for what is not.
+  void pump();
+  void ended(Slot& slot, bool ok);
+
+  client::Client& client_;
+  Options options_;
+  Rng rng_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<Slot*> free_;
+  OpenLoopCounts counts_;
+  TimePoint next_ = kNever;  // the next intended start
+  bool full_ = false;        // the next request is due and has no room
+  io::Timer timer_;
+};
+
+}  // namespace tailward::lab
