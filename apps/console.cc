@@ -156,8 +156,9 @@ Result<void> probe_output(const std::string& path) {
   }
   // A file is replaced in its folder, and a link's is the one it points into.
   std::error_code ignored;
-  const std::filesystem::path real = std::filesystem::weakly_canonical(path, ignored);
-  const std::string folder = (real.empty() ? std::filesystem::path(path) : real).parent_path();
+  const std::filesystem::path whole = std::filesystem::absolute(path, ignored);
+  const std::filesystem::path real = std::filesystem::weakly_canonical(whole, ignored);
+  const std::string folder = (real.empty() ? whole : real).parent_path();
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
   const int error = errno;
   return cannot(error, error == ENOENT || error == ENOTDIR

@@ -92,8 +92,9 @@ void add_options(CLI::App& app, Texts& texts, proxy::Options& options) {
                  "the longest request body that is kept, for its request to be hedged")
       ->type_name("SIZE")
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "seed of the choice between servers")
-      ->capture_default_str();
+  app.add_option("--seed", options.seed,
+                 "seed of all that is drawn, such as the choice between servers;\n"
+                 "the process's id if not given, so that no two proxies keep in step");
 }
 
 // Reads `text` into `into`; the error names the option.
@@ -169,6 +170,7 @@ int run_proxy(int argc, const char* const* argv) {
   CLI::App app{kAbout, "tailward proxy"};
   Texts texts;
   proxy::Options flags;
+  flags.seed = static_cast<std::uint64_t>(::getpid());
   add_options(app, texts, flags);
   app.footer(kFooter);
   if (const std::optional<int> status = parse_command_line(app, argc, argv)) return *status;

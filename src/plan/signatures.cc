@@ -191,8 +191,8 @@ struct Place {
 
 // Of a heap of the body's form, blurred.
 Bins width_for(Duration wait, Bins body) {
-  const auto late = static_cast<double>(std::max(bins(kTickMax), bins(wait) / kWheel));
-  return static_cast<Bins>(std::hypot(static_cast<double>(body), late));
+  const Bins late = std::max(bins(kTickMax), bins(wait) / kWheel);
+  return static_cast<Bins>(std::hypot(static_cast<double>(body), static_cast<double>(late)));
 }
 
 // The offsets at which a heap of that wait may lie.
@@ -203,11 +203,12 @@ Span offsets_for(Duration wait) {
 Bins step_for(Bins width) { return std::max<Bins>(1, width / kSteps); }
 
 std::vector<Place> find_known(const Counts& counts, Span body, Duration resolution) {
-  double places = 0;
+  Bins places = 0;
   for (const int wait : kWaitsMs) {
     const Bins width = width_for(milliseconds(wait), body.width());
-    places += static_cast<double>(offsets_for(milliseconds(wait)).width() / step_for(width) + 1);
+    places += offsets_for(milliseconds(wait)).width() / step_for(width) + 1;
   }
+  const double level = kLevel / static_cast<double>(places);
   std::vector<Place> found;
   const Bins middle = (body.from + body.to) / 2;
   const Bins median = counts.median(body);
@@ -220,7 +221,7 @@ std::vector<Place> find_known(const Counts& counts, Span body, Duration resoluti
     for (Bins offset = offsets.from; offset < offsets.to; offset += step_for(width)) {
       const Bins from = middle + offset - width / 2;
       const Span window{from, from + width};
-      const auto n = peak(counts, window, body.to, kFlanks, kLevel / places);
+      const auto n = peak(counts, window, body.to, kFlanks, level);
       if (!n || *n <= most) continue;
       most = *n;
       best = Place{wait, window, counts.median(window) - median};
