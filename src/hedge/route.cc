@@ -108,6 +108,8 @@ void Route::tick(TimePoint now) {
     first_curve_ = stats::Curve(merged_);
     watch_service(now, elapsed);
     watch_harm(now);
+    calibrate(elapsed);
+    at_tick_ = counters_;
   } else {
     baseline_.update(merged_, elapsed, true, measured_in_flight_);
   }
@@ -116,14 +118,29 @@ void Route::tick(TimePoint now) {
   board_.publish(plan);
 }
 
+void Route::calibrate(Duration elapsed) {
+  constexpr Duration kHalfLife = std::chrono::seconds(10);
+  constexpr double kKnown = 50;  // hedges
+  if (brownout_.state() != Brownout::State::kClear) return;
+  const auto budget = static_cast<std::size_t>(Denied::kBudget);
+  const auto asked = [&](const Counters& counters) {
+    return counters.hedges_after_delay + counters.denied[budget];
+  };
+  const double factor = std::exp2(-to_seconds(elapsed) / to_seconds(kHalfLife));
+  const auto eligible = static_cast<double>(counters_.eligible - at_tick_.eligible);
+  hedges_expected_ = hedges_expected_ * factor + planned_.extra_load * eligible;
+  hedges_asked_ = hedges_asked_ * factor + static_cast<double>(asked(counters_) - asked(at_tick_));
+  calibration_ =
+      hedges_expected_ < kKnown ? 1 : std::clamp(hedges_asked_ / hedges_expected_, 0.7, 1.4);
+}
+
 void Route::watch_service(TimePoint now, Duration elapsed) {
   // Hedging may have made slower what is measured, unless it is off or known not to.
   const bool hedging = planned_.plan.stages > 0 && !off_;
   baseline_.update(merged_, elapsed, !hedging || harmless(switchback_.effect()),
                    measured_in_flight_);
-  brownout_.tick(hosts_, baseline_, measured_in_flight_, counters_.requests - requests_at_tick_,
+  brownout_.tick(hosts_, baseline_, measured_in_flight_, counters_.requests - at_tick_.requests,
                  now);
-  requests_at_tick_ = counters_.requests;
   if (brownout_.state() != Brownout::State::kBrownout) in_brownout_.clear();
   if (hedging && brownout_.state() == Brownout::State::kClear) {
     switchback_.tick(now, baseline_.median().value_or(Duration{}), brownout_.arrivals_per_s(),
@@ -227,7 +244,7 @@ double Route::samples_needed() const {
 // and less still while the balance is low. So scarcity lowers probabilities, and no hedge is denied
 // that the plan has chosen.
 Plan Route::adaptive_plan() {
-  constexpr double kAim = 0.97;
+  constexpr double kAim = 0.98;
   constexpr double kSamplesMin = 200;
   // Of what may be slower than the goal: planned exactly, chance would miss it half of the time,
   // and where the next slow mode begins there, by far.
@@ -247,7 +264,7 @@ Plan Route::adaptive_plan() {
                    .second = &second,
                    // A quantile with fewer than five samples beyond it is not known.
                    .goal = std::min(1 - kGoalMargin * (1 - config_.policy.goal), 1 - 5 / samples),
-                   .budget = budget.share * aim / (1 - unhedged),
+                   .budget = budget.share * aim / (1 - unhedged) / calibration_,
                    .copies = config_.policy.copies,
                    .unhedged = unhedged});
   planned_.plan.fresh_median = plan.fresh_median;

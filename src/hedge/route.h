@@ -177,6 +177,9 @@ class Route {
     return brownout_.state() == Brownout::State::kBrownout ? in_brownout_
                                                            : hosts_.first_attempts(host);
   }
+  // How many hedges the plan asked for, against how many it was expected to: timers are late, hosts
+  // differ. 1 while little is known.
+  void calibrate(Duration elapsed);
   void watch_service(TimePoint now, Duration elapsed);
   void watch_harm(TimePoint now);
   void set_own_delays(const Plan& plan);
@@ -205,9 +208,12 @@ class Route {
   Decisions decisions_;
   PlannedHedges planned_;
   stats::Curve first_curve_;
+  double hedges_expected_ = 0;  // by the plans, decayed
+  double hedges_asked_ = 0;     // by the races, decayed
+  double calibration_ = 1;
+  Counters at_tick_;                // as they were at the last tick()
   std::size_t next_own_delay_ = 0;  // host
-  std::uint64_t requests_at_tick_ = 0;
-  bool off_ = false;  // by the verdict
+  bool off_ = false;                // by the verdict
   TimePoint off_since_{};
   TimePoint retrial_at_{};
   Duration off_for_{};

@@ -2,8 +2,12 @@
 // stragglers.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/units.h"
 #include "lab/experiment.h"
+#include "plan/analysis.h"
+#include "stats/curve.h"
 
 namespace tailward::lab {
 namespace {
@@ -41,6 +45,11 @@ ArmSpec adaptive_arm(const Context& context) {
   return spec;
 }
 
+// Within its bucket, where a bar is closer than a bucket is wide (2 %).
+double exact_ms(const ArmResult& arm, double quantile) {
+  return to_ms(stats::Curve(arm.latency).quantile(quantile).value_or(Duration{}));
+}
+
 struct Bar {
   double goal;
   double budget;  // up to which it applies
@@ -59,10 +68,29 @@ void check_adaptive(const ArmResult& arm, const Context& context, ExperimentResu
   result.checks.push_back(check_below("adaptive stays within its budget: extra load",
                                       arm.counters.extra_load(), budget + 5e-5));
   for (const Bar& bar : kBars) {
-    if (goal != bar.goal || budget != bar.budget) continue;
+    if (std::abs(goal - bar.goal) > 1e-9 || std::abs(budget - bar.budget) > 1e-9) continue;
     result.checks.push_back(check_below(fmt::format("adaptive towards {} within {}: (ms)",
                                                     format_percentile(goal), format_share(budget)),
-                                        arm.ms(goal), bar.ms));
+                                        exact_ms(arm, goal), bar.ms));
+  }
+}
+
+// What `tailward plan` says from the latencies without hedging, against what then happened.
+void check_forecast(const ArmResult& none, const ArmResult& adaptive, const Context& context,
+                    ExperimentResult& result) {
+  const double goal = context.goal.value_or(0.99);
+  plan::Reading log;
+  log.samples.histogram = none.latency;
+  const plan::Analysis forecast(log,
+                                {.goal = goal, .budget = context.budget.value_or(kPublishedSpend)});
+  for (const double quantile : {0.95, 0.99}) {
+    if (std::abs(goal - 0.99) > 1e-9 && std::abs(quantile - goal) > 1e-9) continue;
+    const std::optional<Duration> expected = forecast.quantile(forecast.adaptive(), quantile);
+    if (!expected) continue;
+    result.checks.push_back(
+        check_between(fmt::format("tailward plan foresaw {:.2f} ms at {}: measured (times)",
+                                  to_ms(*expected), format_percentile(quantile)),
+                      ratio(exact_ms(adaptive, quantile), to_ms(*expected)), 0.95, 1.05));
   }
 }
 
@@ -118,6 +146,9 @@ Result<ExperimentResult> run_reference(Context& context) {
   }
   if (const ArmResult* adaptive = result->find("adaptive")) {
     check_adaptive(*adaptive, context, *result);
+    if (const ArmResult* none = result->find("none")) {
+      check_forecast(*none, *adaptive, context, *result);
+    }
     result->verdict = adaptive->verdict;
     result->notes.push_back(
         "adaptive runs without control group and switchback here, since the others have none; it "
