@@ -143,7 +143,7 @@ class LabTest(unittest.TestCase):
         self.assertAlmostEqual(warm_up["requests"], asked, delta=0.2 * asked)
         self.assertEqual(warm_up["failed"], 0)
         self.assertGreater(warm_up["p99_ms"], warm_up["p50_ms"])
-        self.assertLessEqual(arm["hedges"], 0.05 * arm["server_requests"] + 10)
+        self.assertLessEqual(arm["hedges"], arm["budget_share"] * arm["server_requests"] + arm["budget_burst"])
         self.assertIn("ended early", stdout)
         self.assertTrue(all(len(line) <= 80 for line in stdout.splitlines()), stdout)
         for server in servers:
