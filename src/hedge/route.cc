@@ -248,7 +248,9 @@ Plan Route::adaptive_plan() {
   constexpr double kSamplesMin = 200;
   // Of what may be slower than the goal: planned exactly, chance would miss it half of the time,
   // and where the next slow mode begins there, by far.
-  constexpr double kGoalMargin = 0.9;
+  // The fewer may be slower, the less is known of them.
+  const double slower = 1 - config_.policy.goal;
+  const double goal_margin = 1 - 0.1 * std::min(1.0, 0.01 / slower);
   planned_ = {};
   const double samples = merged_.finished_weight();
   Plan plan;
@@ -259,14 +261,13 @@ Plan Route::adaptive_plan() {
   const double aim = budget.unlimited ? 1 : kAim * std::clamp(0.5 + fill, 0.5, 1.0);
   const double unhedged = std::min(0.5, config_.proof.control_share + switchback_.share_off());
   const stats::Curve second = dependence_.second(first_curve_);
-  planned_ =
-      plan_hedges({.first = &first_curve_,
-                   .second = &second,
-                   // A quantile with fewer than five samples beyond it is not known.
-                   .goal = std::min(1 - kGoalMargin * (1 - config_.policy.goal), 1 - 5 / samples),
-                   .budget = budget.share * aim / (1 - unhedged) / calibration_,
-                   .copies = config_.policy.copies,
-                   .unhedged = unhedged});
+  planned_ = plan_hedges({.first = &first_curve_,
+                          .second = &second,
+                          // A quantile with fewer than five samples beyond it is not known.
+                          .goal = std::min(1 - goal_margin * slower, 1 - 5 / samples),
+                          .budget = budget.share * aim / (1 - unhedged) / calibration_,
+                          .copies = config_.policy.copies,
+                          .unhedged = unhedged});
   planned_.plan.fresh_median = plan.fresh_median;
   return planned_.plan;
 }
