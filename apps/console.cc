@@ -131,6 +131,28 @@ report::RunInfo run_info(const std::string& command, std::uint64_t seed) {
   return run;
 }
 
+std::string command_line(int argc, const char* const* argv) {
+  std::string text = "tailward";
+  for (int i = 0; i < argc; ++i) text += fmt::format(" {}", argv[i]);
+  return text;
+}
+
+void add_outputs(CLI::App& app, Outputs& outputs, const std::string& page) {
+  app.add_option("--json", outputs.json,
+                 "write the figures as JSON to FILE (- for standard output)")
+      ->type_name("FILE");
+  app.add_option("--html", outputs.html, fmt::format("write {} to FILE", page))->type_name("FILE");
+}
+
+Result<void> check_outputs(const Outputs& outputs) {
+  if (!outputs.json.empty() && outputs.json == outputs.html) {
+    return fail(ErrorKind::kInvalid, "--json and --html both write to " + outputs.json,
+                "name two files");
+  }
+  Result<void> can = probe_output(outputs.json);
+  return can ? probe_output(outputs.html) : can;
+}
+
 void raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -170,6 +192,15 @@ Result<void> write_output(const std::string& path, const std::string& text) {
   if (path != "-") return write_file_atomically(path, text);
   print_out(text);
   return {};
+}
+
+Result<void> write_outputs(const Outputs& outputs, const std::function<std::string()>& json,
+                           const std::function<std::string()>& html) {
+  Result<void> written;
+  Result<void> page;
+  if (!outputs.json.empty()) written = write_output(outputs.json, json());
+  if (!outputs.html.empty()) page = write_output(outputs.html, html());
+  return written ? page : written;
 }
 
 }  // namespace tailward

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -58,6 +59,21 @@ report::RunInfo run_info(const std::string& command, std::uint64_t seed);
 // one.
 void raise_descriptor_limit();
 
+// The command line as it was typed, from "tailward" on.
+std::string command_line(int argc, const char* const* argv);
+
+// Where a verb's figures and page go: --json and --html.
+struct Outputs {
+  std::string json;
+  std::string html;
+  // Standard output belongs to one of them alone.
+  [[nodiscard]] bool to_stdout() const { return json == "-" || html == "-"; }
+};
+// `page`: what --html writes, for its help.
+void add_outputs(CLI::App& app, Outputs& outputs, const std::string& page);
+// Minutes of work must not end with a file that could never have been written.
+Result<void> check_outputs(const Outputs& outputs);
+
 // Whether write_output() will be able to write there, as far as can be told before there is
 // anything to write; empty is nowhere. The error is the one that writing would give.
 Result<void> probe_output(const std::string& path);
@@ -65,5 +81,9 @@ Result<void> probe_output(const std::string& path);
 // To a file, whole or not at all, or to standard output for "-"; failures of the latter are for
 // end_output().
 Result<void> write_output(const std::string& path, const std::string& text);
+
+// Each of the two that is wanted, whatever becomes of the other; the first error.
+Result<void> write_outputs(const Outputs& outputs, const std::function<std::string()>& json,
+                           const std::function<std::string()>& html);
 
 }  // namespace tailward

@@ -18,35 +18,6 @@
 namespace tailward {
 namespace {
 
-struct Outputs {
-  std::string json;
-  std::string html;
-};
-
-void add_outputs(CLI::App& app, Outputs& outputs) {
-  app.add_option("--json", outputs.json,
-                 "write the figures as JSON to FILE (- for standard output)")
-      ->type_name("FILE");
-  app.add_option("--html", outputs.html, "write a page with curves and the timeline to FILE")
-      ->type_name("FILE");
-}
-
-std::string command_line(int argc, const char* const* argv) {
-  std::string text = "tailward";
-  for (int i = 0; i < argc; ++i) text += fmt::format(" {}", argv[i]);
-  return text;
-}
-
-// Minutes of measuring must not end with a file that could never have been written.
-Result<void> check_outputs(const Outputs& outputs) {
-  if (!outputs.json.empty() && outputs.json == outputs.html) {
-    return fail(ErrorKind::kInvalid, "--json and --html both write to " + outputs.json,
-                "name two files");
-  }
-  Result<void> can = probe_output(outputs.json);
-  return can ? probe_output(outputs.html) : can;
-}
-
 // Notes Ctrl-C and SIGTERM for a whole verb, while servers start and end and while files are
 // written too: between an arm's own watch and the next, the default would end the program there
 // and leave half of it behind.
@@ -87,18 +58,11 @@ class StopWatch {
   std::unique_ptr<net::SignalWatch> watch_;
 };
 
-// Each of the files, whatever becomes of the other; the first error.
 Result<void> write_files(const Outputs& outputs, const lab::Experiment& experiment,
                          const lab::ExperimentResult& result, const report::RunInfo& run) {
-  Result<void> json;
-  Result<void> html;
-  if (!outputs.json.empty()) {
-    json = write_output(outputs.json, report::to_text(lab::to_json(experiment, result, run)));
-  }
-  if (!outputs.html.empty()) {
-    html = write_output(outputs.html, report::to_html(lab::to_report(experiment, result, run)));
-  }
-  return json ? html : json;
+  return write_outputs(
+      outputs, [&] { return report::to_text(lab::to_json(experiment, result, run)); },
+      [&] { return report::to_html(lab::to_report(experiment, result, run)); });
 }
 
 int status_of(const lab::ExperimentResult& result) {
@@ -187,7 +151,7 @@ int run_lab(int argc, const char* const* argv) {
   app.add_option("--budget", goal.budget,
                  "reference: hedges that it may send per request, such as 5%")
       ->type_name("SHARE");
-  add_outputs(app, outputs);
+  add_outputs(app, outputs, "a page with curves and the timeline");
   app.footer("Experiments:" + names +
              "\n\nThe server of an experiment runs in a process of its own, on loopback. Ctrl-C "
              "ends it early and "
@@ -213,7 +177,7 @@ int run_lab(int argc, const char* const* argv) {
   if (!result) return complain(result.error());
   const Result<void> written = write_files(outputs, **experiment, *result, run);
   // JSON on standard output stays alone there.
-  if (outputs.json != "-" && outputs.html != "-") {
+  if (!outputs.to_stdout()) {
     print_out(report::to_terminal(lab::to_report(**experiment, *result, run), output_style()));
   }
   return written ? status_of(*result) : complain(written.error());
@@ -225,14 +189,14 @@ int run_demo(int argc, const char* const* argv) {
   lab::Context context;
   Outputs outputs;
   app.add_option("--seed", context.seed, "seed of everything that is drawn")->capture_default_str();
-  add_outputs(app, outputs);
+  add_outputs(app, outputs, "a page with curves and the timeline");
   if (const std::optional<int> status = parse_command_line(app, argc, argv)) return *status;
   const lab::Experiment& story = **lab::find_experiment("three-layer");
   if (const Result<void> can = check_outputs(outputs); !can) return complain(can.error());
 
   StopWatch stop;
   ProgressLine progress;
-  const bool quiet = outputs.json == "-" || outputs.html == "-";
+  const bool quiet = outputs.to_stdout();
   const auto say = [&](const std::string& text) {
     progress.clear();
     if (!quiet) print_out(text + "\n");

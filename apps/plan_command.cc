@@ -49,8 +49,7 @@ struct Texts {
   std::string budget = "5%";
   std::string unit;
   std::uint64_t fanout = 0;
-  std::string json;
-  std::string html;
+  Outputs outputs;
 };
 
 void add_options(CLI::App& app, Texts& texts, plan::ReadOptions& read) {
@@ -76,9 +75,7 @@ void add_options(CLI::App& app, Texts& texts, plan::ReadOptions& read) {
   app.add_option("--format", read.format, "auto, list, csv, nginx, envoy, hdr; see below")
       ->type_name("FORMAT")
       ->capture_default_str();
-  app.add_option("--json", texts.json, "write the figures as JSON to FILE (- for standard output)")
-      ->type_name("FILE");
-  app.add_option("--html", texts.html, "write a page with curves to FILE")->type_name("FILE");
+  add_outputs(app, texts.outputs, "a page with curves");
 }
 
 Result<void> read_texts(const Texts& texts, plan::ReadOptions& read, plan::PlanOptions& options) {
@@ -94,12 +91,7 @@ Result<void> read_texts(const Texts& texts, plan::ReadOptions& read, plan::PlanO
     }
   }
   options = {.goal = *goal, .budget = *budget, .fanout = texts.fanout};
-  if (!texts.json.empty() && texts.json == texts.html) {
-    return fail(ErrorKind::kInvalid, "--json and --html both write to " + texts.json,
-                "name two files");
-  }
-  const Result<void> can = probe_output(texts.json);
-  return can ? probe_output(texts.html) : can;
+  return check_outputs(texts.outputs);
 }
 
 // Notes Ctrl-C and SIGTERM, until the end of the verb: files are to be written whole.
@@ -195,12 +187,6 @@ Result<plan::Reading> read_log(const std::string& path, const plan::ReadOptions&
   return reading;
 }
 
-std::string command_line(int argc, const char* const* argv) {
-  std::string text = "tailward";
-  for (int i = 0; i < argc; ++i) text += fmt::format(" {}", argv[i]);
-  return text;
-}
-
 }  // namespace
 
 int run_plan(int argc, const char* const* argv) {
@@ -226,16 +212,11 @@ int run_plan(int argc, const char* const* argv) {
   run.partial = reading->partial;
 
   const report::Report report = plan::to_report(*reading, analysis, run);
-  Result<void> written;
-  if (!texts.json.empty()) {
-    written = write_output(texts.json, report::to_text(plan::to_json(*reading, analysis, run)));
-  }
-  if (!texts.html.empty()) {
-    const Result<void> html = write_output(texts.html, report::to_html(report));
-    if (written) written = html;
-  }
+  const Result<void> written = write_outputs(
+      texts.outputs, [&] { return report::to_text(plan::to_json(*reading, analysis, run)); },
+      [&] { return report::to_html(report); });
   // JSON on standard output stays alone there.
-  if (texts.json != "-" && texts.html != "-") {
+  if (!texts.outputs.to_stdout()) {
     print_out(report::to_terminal(report, output_style()));
   }
   return written ? kDone : complain(written.error());

@@ -37,12 +37,8 @@ void Brownout::tick(Hosts& hosts, const Baseline& baseline, std::int64_t in_flig
   if (!config_.enabled || !baseline.learned()) return;
   limit_ = baseline.limit();
   const double normal = baseline.above_limit();
-  if (normal != normal_) {
-    normal_ = normal;
-    host_scale_ =
-        ShiftScale(normal, std::max(config_.host_shifted, (1 + normal) / 2), config_.threshold);
-    pool_scale_ = ShiftScale(config_.pool_normal, config_.pool_shifted, config_.threshold);
-  }
+  host_scale_ =
+      ShiftScale(normal, std::max(config_.host_shifted, (1 + normal) / 2), config_.threshold);
   // A surge counts at once, a fall slowly: what is in flight then came before it.
   const double accounted = std::max(arrivals_per_s_, rate) * to_seconds(baseline.mean());
   // On its way back at half of what set it off.

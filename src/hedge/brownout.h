@@ -40,7 +40,8 @@ class Brownout {
  public:
   enum class State { kClear, kBrownout, kReturning };
 
-  explicit Brownout(const BrownoutConfig& config) : config_(config) {}
+  explicit Brownout(const BrownoutConfig& config)
+      : config_(config), pool_scale_(config.pool_normal, config.pool_shifted, config.threshold) {}
 
   // A first attempt on `host` has lasted longer than limit(), or has ended before.
   void sample(Hosts& hosts, HostIndex host, bool longer, TimePoint now);
@@ -71,7 +72,6 @@ class Brownout {
   TimePoint since_{};
   TimePoint last_tick_{};
   Duration limit_ = kForever;
-  double normal_ = 0;          // the healthy share beyond the limit that the scale was made for
   double arrivals_per_s_ = 0;  // over about a second
   std::uint64_t times_ = 0;
 };

@@ -243,7 +243,7 @@ double Route::samples_needed() const {
 // What the planner may spend: a little less than the budget, so that what is left absorbs chance,
 // and less still while the balance is low. So scarcity lowers probabilities, and no hedge is denied
 // that the plan has chosen.
-Plan Route::adaptive_plan() {
+Plan Route::adaptive_plan(const Plan& none) {
   constexpr double kAim = 0.98;
   constexpr double kSamplesMin = 200;
   // Of what may be slower than the goal: planned exactly, chance would miss it half of the time,
@@ -253,9 +253,7 @@ Plan Route::adaptive_plan() {
   const double goal_margin = 1 - 0.1 * std::min(1.0, 0.01 / slower);
   planned_ = {};
   const double samples = merged_.finished_weight();
-  Plan plan;
-  plan.fresh_median = merged_.quantile(0.5).value_or(Duration{});
-  if (samples < std::max(config_.samples_min, kSamplesMin)) return plan;
+  if (samples < std::max(config_.samples_min, kSamplesMin)) return none;
   const BudgetConfig& budget = budget_.config();
   const double fill = budget.burst > 0 ? budget_.balance() / budget.burst : 0.5;
   const double aim = budget.unlimited ? 1 : kAim * std::clamp(0.5 + fill, 0.5, 1.0);
@@ -268,12 +266,11 @@ Plan Route::adaptive_plan() {
                           .budget = budget.share * aim / (1 - unhedged) / calibration_,
                           .copies = config_.policy.copies,
                           .unhedged = unhedged});
-  planned_.plan.fresh_median = plan.fresh_median;
+  planned_.plan.fresh_median = none.fresh_median;
   return planned_.plan;
 }
 
 Plan Route::make_plan() {
-  if (adaptive()) return adaptive_plan();
   Plan plan;
   plan.fresh_median = merged_.quantile(0.5).value_or(Duration{});
   const Policy& policy = config_.policy;
@@ -284,8 +281,8 @@ Plan Route::make_plan() {
     case Policy::Kind::kFixed:
       delay = policy.delay;
       break;
-    case Policy::Kind::kAdaptive:  // adaptive_plan()
-      return plan;
+    case Policy::Kind::kAdaptive:
+      return adaptive_plan(plan);
     case Policy::Kind::kQuantile: {
       const std::optional<Duration> learned = merged_.quantile(policy.quantile);
       const bool enough =

@@ -171,7 +171,8 @@ class Route {
 
   [[nodiscard]] bool adaptive() const { return config_.policy.kind == Policy::Kind::kAdaptive; }
   [[nodiscard]] Plan make_plan();
-  [[nodiscard]] Plan adaptive_plan();
+  // `none` where there is nothing to plan.
+  [[nodiscard]] Plan adaptive_plan(const Plan& none);
   // Where a first attempt on that host is recorded: what a brown-out does is no law of the host's.
   [[nodiscard]] stats::Survival& estimator_of(HostIndex host) {
     return brownout_.state() == Brownout::State::kBrownout ? in_brownout_

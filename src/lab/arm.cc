@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "client/client.h"
+#include "lab/asker.h"
 #include "lab/closed_loop.h"
 #include "lab/process.h"
 #include "net/loop.h"
@@ -20,28 +21,21 @@ using namespace std::chrono_literals;
 constexpr Duration kSlice = 250ms;
 constexpr Duration kSettle = 3s;
 
-http::Request get(std::string target) {
-  http::Request request;
-  request.method = "GET";
-  request.target = std::move(target);
-  request.fields.add("Host", "localhost");
-  return request;
-}
-
 // Asks the server for its figures, again and again or once.
-class StatsPoller : public net::ExchangeHandler {
+class StatsPoller {
  public:
   StatsPoller(io::Transport& transport, io::Timers& timers, const io::Endpoint& server)
-      : timers_(timers), pool_(transport, timers, server) {}
+      : timers_(timers), asker_(transport, timers, server) {}
 
   void ask(UniqueFunction<void()> done) {
-    done_ = std::move(done);
-    body_.clear();
-    exchange_ = std::make_unique<net::Exchange>(pool_, *this);
-    exchange_->start(get("/lab/stats"));
+    // The last figures stand; a dead server is noticed by the requests themselves.
+    asker_.ask("/lab/stats", [this, done = std::move(done)](bool ok) mutable {
+      if (Result<ServerStats> stats = parse_stats(asker_.body()); ok && stats) stats_ = *stats;
+      done();
+    });
   }
   void stop() {
-    exchange_.reset();
+    asker_.stop();
     timer_.cancel();
   }
   // Asks every `every`, and calls `slice` with each answer.
@@ -55,27 +49,10 @@ class StatsPoller : public net::ExchangeHandler {
   }
   [[nodiscard]] const ServerStats& stats() const { return stats_; }
 
-  void on_response_head(http::Response&&) override {}
-  void on_body(std::span<const char> piece) override { body_.append(piece.data(), piece.size()); }
-  void on_end() override {
-    if (Result<ServerStats> stats = parse_stats(body_)) stats_ = *stats;
-    done();
-  }
-  // The last figures stand; a dead server is noticed by the requests themselves.
-  void on_error(Error, bool) override { done(); }
-
  private:
-  void done() {
-    UniqueFunction<void()> done = std::move(done_);
-    done_ = nullptr;
-    if (done) done();
-  }
   io::Timers& timers_;
-  net::Pool pool_;
-  std::unique_ptr<net::Exchange> exchange_;
-  std::string body_;
+  Asker asker_;
   ServerStats stats_;
-  UniqueFunction<void()> done_;
   io::Timer timer_;
 };
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "client/client.h"
+#include "lab/asker.h"
 #include "lab/open_loop.h"
 #include "lab/process.h"
 #include "net/loop.h"
@@ -25,44 +26,6 @@ constexpr hedge::HostIndex kSlowHost = 1;
 constexpr Duration kSample = 10ms;
 constexpr Duration kSlice = 500ms;
 constexpr Duration kDrain = 3s;
-
-http::Request get(std::string target) {
-  http::Request request;
-  request.method = "GET";
-  request.target = std::move(target);
-  request.fields.add("Host", "localhost");
-  return request;
-}
-
-// Asks one server one thing at a time, on a connection of its own.
-class Asker : public net::ExchangeHandler {
- public:
-  using Done = UniqueFunction<void(bool ok)>;
-
-  Asker(io::Transport& transport, io::Timers& timers, const io::Endpoint& server)
-      : pool_(transport, timers, server) {}
-
-  void ask(std::string target, Done done) {
-    done_ = std::move(done);
-    body_.clear();
-    status_ = 0;
-    exchange_ = std::make_unique<net::Exchange>(pool_, *this);
-    exchange_->start(get(std::move(target)));
-  }
-  [[nodiscard]] const std::string& body() const { return body_; }
-
-  void on_response_head(http::Response&& head) override { status_ = head.status; }
-  void on_body(std::span<const char> piece) override { body_.append(piece.data(), piece.size()); }
-  void on_end() override { std::exchange(done_, {})(status_ == 200); }
-  void on_error(Error, bool) override { std::exchange(done_, {})(false); }
-
- private:
-  net::Pool pool_;
-  std::unique_ptr<net::Exchange> exchange_;
-  std::string body_;
-  int status_ = 0;
-  Done done_;
-};
 
 std::string fault_target(PhasePlan::Fault fault, hedge::HostIndex host) {
   using Fault = PhasePlan::Fault;

@@ -39,9 +39,6 @@ std::string title_of(double quantile) {
 double ms_or_nan(const std::optional<Duration>& value) {
   return value ? to_ms(*value) : std::numeric_limits<double>::quiet_NaN();
 }
-Json ms_or_null(const std::optional<Duration>& value) {
-  return value ? Json(to_ms(*value)) : Json(nullptr);
-}
 
 // Microseconds have digits, too.
 int decimals_for(const Analysis& analysis) {
@@ -295,7 +292,7 @@ Json policy_json(const Analysis& analysis, const Forecast& policy) {
     const hedge::Stage& stage = policy.plan.stage[static_cast<std::size_t>(at)];
     stages.push_back({{"delay_ms", to_ms(stage.delay)}, {"probability", stage.probability}});
   }
-  const auto ms = [&](double q) { return ms_or_null(analysis.quantile(policy, q)); };
+  const auto ms = [&](double q) { return report::ms_or_null(analysis.quantile(policy, q)); };
   return {{"name", policy.name},
           {"stages", std::move(stages)},
           {"extra_load", policy.extra_load},
@@ -326,7 +323,7 @@ Json measured_json(const Analysis& analysis) {
     std::string name = format_percentile(q);
     std::erase(name, '.');
     const stats::DurationInterval interval = measured.quantile_interval(q);
-    json[name + "_ms"] = ms_or_null(analysis.quantile(analysis.off(), q));
+    json[name + "_ms"] = report::ms_or_null(analysis.quantile(analysis.off(), q));
     json[name + "_low_ms"] = to_ms(interval.low);
     json[name + "_high_ms"] = interval.bounded ? Json(to_ms(interval.high)) : Json(nullptr);
   }
@@ -372,11 +369,11 @@ Json to_json(const Reading& reading, const Analysis& analysis, const report::Run
   for (const FanoutRow& row : analysis.fanout()) {
     json["fanout"].push_back({{"n", row.n},
                               {"slow_share", row.slow_share},
-                              {"p50_ms", ms_or_null(row.p50)},
-                              {"p99_ms", ms_or_null(row.p99)},
+                              {"p50_ms", report::ms_or_null(row.p50)},
+                              {"p99_ms", report::ms_or_null(row.p99)},
                               {"hedged_slow_share", row.hedged_slow_share},
-                              {"hedged_p50_ms", ms_or_null(row.hedged_p50)},
-                              {"hedged_p99_ms", ms_or_null(row.hedged_p99)}});
+                              {"hedged_p50_ms", report::ms_or_null(row.hedged_p50)},
+                              {"hedged_p99_ms", report::ms_or_null(row.hedged_p99)}});
   }
   json["signatures"] = Json::array();
   for (const Signature& one : analysis.signatures().found) {

@@ -11,7 +11,7 @@ namespace {
 
 using report::Json;
 
-Json ms(std::optional<Duration> duration) { return duration ? Json(to_ms(*duration)) : Json(); }
+using report::ms_or_null;
 
 Json share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? Json() : Json(static_cast<double>(part) / static_cast<double>(whole));
@@ -29,7 +29,7 @@ Json percentiles(const stats::Histogram& histogram) {
   Json json;
   for (const Percentile& one : kPercentiles) {
     const bool known = histogram.count() > 0;
-    json[one.name] = known ? ms(histogram.quantile(one.quantile)) : Json();
+    json[one.name] = known ? ms_or_null(histogram.quantile(one.quantile)) : Json();
   }
   json["samples"] = histogram.count();
   return json;
@@ -38,7 +38,8 @@ Json percentiles(const stats::Histogram& histogram) {
 // Samples fade with time, so their number is a weight.
 Json percentiles(const stats::Survival& survival) {
   Json json;
-  for (const Percentile& one : kPercentiles) json[one.name] = ms(survival.quantile(one.quantile));
+  for (const Percentile& one : kPercentiles)
+    json[one.name] = ms_or_null(survival.quantile(one.quantile));
   json["samples"] = std::llround(survival.weight());
   json["finished"] = std::llround(survival.finished_weight());
   return json;
@@ -133,8 +134,8 @@ Json route_json(Proxy& proxy) {
           {"trigger_rate", share(counters.hedged_requests, counters.eligible)},
           {"extra_load", share(counters.hedges, counters.requests)},
           {"denied", denied_json(counters)},
-          {"delay_ms", ms(delay_now(route))},
-          {"baseline_delay_ms", ms(baseline.delay())},
+          {"delay_ms", ms_or_null(delay_now(route))},
+          {"baseline_delay_ms", ms_or_null(baseline.delay())},
           {"baseline_trigger_rate", baseline.learned() ? Json(baseline.trigger_rate()) : Json()},
           {"breaker", breaker_state(route.breaker())},
           {"budget_balance", route.budget().balance()},
@@ -218,7 +219,7 @@ Json config_json(const Proxy& proxy) {
           {"budget", options.budget},
           {"dry_run", options.dry_run},
           {"auto_off", options.auto_off},
-          {"deadline_ms", ms(options.deadline)},
+          {"deadline_ms", ms_or_null(options.deadline)},
           {"drain_timeout_ms", to_ms(options.drain_timeout)},
           {"body_limit_bytes", options.body_limit},
           {"buffered_max_bytes", options.buffered_max},

@@ -7,7 +7,7 @@ namespace {
 
 using report::Json;
 
-Json ms(std::optional<Duration> duration) { return duration ? Json(to_ms(*duration)) : Json(); }
+using report::ms_or_null;
 
 Json stages_json(const hedge::Plan& plan) {
   Json stages = Json::array();
@@ -25,8 +25,8 @@ Json plan_json(const hedge::Plan& plan) { return {{"stages", stages_json(plan)}}
 Json plan_json(const hedge::PlannedHedges& planned) {
   Json json = plan_json(planned.plan);
   json["extra_load"] = planned.extra_load;
-  json["goal_without_ms"] = ms(planned.without);
-  json["goal_with_ms"] = ms(planned.with);
+  json["goal_without_ms"] = ms_or_null(planned.without);
+  json["goal_with_ms"] = ms_or_null(planned.with);
   return json;
 }
 

@@ -2,6 +2,10 @@
 
 namespace tailward::report {
 
+Json ms_or_null(const std::optional<Duration>& duration) {
+  return duration ? Json(to_ms(*duration)) : Json();
+}
+
 Json envelope(const RunInfo& run) {
   Json json{{"tailward", run.version},
             {"command", run.command},

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "report/report.h"
@@ -16,6 +17,9 @@ using Json = nlohmann::ordered_json;
 // {"tailward": version, "command": …, "seed": …, "started": …, "partial": …} and, where known,
 // "duration_ms" and "machine".
 Json envelope(const RunInfo& run);
+
+// In milliseconds; null where it is not known.
+Json ms_or_null(const std::optional<Duration>& duration);
 
 // {"layer": …, "sentence": …, "findings": […]}
 Json to_json(const Verdict& verdict);
