@@ -2,61 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
-#include <memory>
-
 #include "base/heap_count/heap_count.h"
 #include "base/units.h"
 #include "console.h"
 #include "lab/demo.h"
 #include "lab/experiment.h"
 #include "lab/server.h"
-#include "net/loop.h"
 #include "net/real_clock.h"
 #include "report/html.h"
+#include "sick_command.h"
+#include "stop_watch.h"
 
 namespace tailward {
 namespace {
-
-// Notes Ctrl-C and SIGTERM for a whole verb, while servers start and end and while files are
-// written too: between an arm's own watch and the next, the default would end the program there
-// and leave half of it behind.
-class StopWatch {
- public:
-  StopWatch() : watch_(loop_.on_signals({SIGINT, SIGTERM}, [this](int) { asked_ = true; })) {
-    for (const int number : {SIGINT, SIGTERM}) restart_calls(number);
-  }
-  // What is left to do is to end with the right status: from here on they are ignored.
-  ~StopWatch() {
-    sigset_t both;
-    sigemptyset(&both);
-    for (const int number : {SIGINT, SIGTERM}) sigaddset(&both, number);
-    ::pthread_sigmask(SIG_BLOCK, &both, nullptr);
-    watch_.reset();
-    for (const int number : {SIGINT, SIGTERM}) static_cast<void>(std::signal(number, SIG_IGN));
-    ::pthread_sigmask(SIG_UNBLOCK, &both, nullptr);
-  }
-  StopWatch(const StopWatch&) = delete;
-  StopWatch& operator=(const StopWatch&) = delete;
-  // Whether one has come since the start.
-  bool asked() {
-    loop_.run_until([this] { return asked_; }, std::chrono::milliseconds(1));
-    return asked_;
-  }
-
- private:
-  // So that output to a slow reader is not cut by the signal.
-  static void restart_calls(int number) {
-    struct sigaction action {};
-    if (::sigaction(number, nullptr, &action) != 0) return;
-    action.sa_flags |= SA_RESTART;
-    static_cast<void>(::sigaction(number, &action, nullptr));
-  }
-
-  net::Loop loop_;
-  bool asked_ = false;
-  std::unique_ptr<net::SignalWatch> watch_;
-};
 
 Result<void> write_files(const Outputs& outputs, const lab::Experiment& experiment,
                          const lab::ExperimentResult& result, const report::RunInfo& run) {
@@ -129,6 +87,9 @@ Result<lab::ExperimentResult> measure(const lab::Experiment& experiment, lab::Co
 }  // namespace
 
 int run_lab(int argc, const char* const* argv) {
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  if (first == "serve") return run_lab_serve(argc - 1, argv + 1);
+  if (first == "truth") return run_lab_truth(argc - 1, argv + 1);
   CLI::App app{"Runs an experiment live on this machine, beside the published figures.",
                "tailward lab"};
   std::string name;
@@ -153,7 +114,9 @@ int run_lab(int argc, const char* const* argv) {
       ->type_name("SHARE");
   add_outputs(app, outputs, "a page with curves and the timeline");
   app.footer("Experiments:" + names +
-             "\n\nThe server of an experiment runs in a process of its own, on loopback. Ctrl-C "
+             "\n\nAlso: `lab serve` runs a sick server to try diagnosis on, `lab truth` scores "
+             "diagnosis\nagainst all of them; each has its own --help.\n\nThe server of an "
+             "experiment runs in a process of its own, on loopback. Ctrl-C "
              "ends it early and "
              "shows what there is.\nExit status: 0 every claim holds, 1 one does not, 2 it could "
              "not be run.");

@@ -5,9 +5,13 @@
 #include <string_view>
 
 #include "console.h"
+#include "diagnose_command.h"
 #include "lab_command.h"
 #include "plan_command.h"
 #include "proxy_command.h"
+#include "sick_command.h"
+#include "sockets_command.h"
+#include "treat_command.h"
 
 namespace tailward {
 namespace {
@@ -20,10 +24,14 @@ struct Verb {
 
 constexpr Verb kVerbs[] = {
     {"demo", "the story: a slow service, the popular cure, the right one", run_demo},
+    {"diagnose", "why requests are slow: from a running process or a capture", run_diagnose},
     {"lab", "experiments, live on this machine, beside the published figures", run_lab},
     {"plan", "from a log of latencies: what hedging would bring and cost", run_plan},
     {"proxy", "a sidecar that hedges slow requests and says whether that pays", run_proxy},
+    {"sockets", "the TCP options and state of every socket of a running process", run_sockets},
+    {"treat", "try an option on a running process, measure it, put it back", run_treat},
     {"lab-server", "", run_lab_server},
+    {"lab-sick-server", "", run_lab_sick_server},
 };
 
 void print_help() {

@@ -1,7 +1,6 @@
 #include "plan_command.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,10 +11,10 @@
 
 #include "base/units.h"
 #include "console.h"
-#include "net/loop.h"
 #include "net/real_clock.h"
 #include "plan/render.h"
 #include "report/html.h"
+#include "stop_watch.h"
 
 namespace tailward {
 namespace {
@@ -94,34 +93,6 @@ Result<void> read_texts(const Texts& texts, plan::ReadOptions& read, plan::PlanO
   return check_outputs(texts.outputs);
 }
 
-// Notes Ctrl-C and SIGTERM, until the end of the verb: files are to be written whole.
-class Interrupts {
- public:
-  Interrupts() : watch_(loop_.on_signals({SIGINT, SIGTERM}, [this](int) { asked_ = true; })) {
-    restart_calls(false);
-  }
-  bool asked() {
-    // With something to do, the loop's turn does not wait.
-    loop_.post([] {});
-    loop_.run_until([this] { return asked_; }, Duration{1});
-    return asked_;
-  }
-  // A signal is to interrupt the reading, which may be waiting for ever, but no writing.
-  static void restart_calls(bool restart) {
-    for (const int number : {SIGINT, SIGTERM}) {
-      struct sigaction action {};
-      if (::sigaction(number, nullptr, &action) != 0) continue;
-      action.sa_flags = restart ? action.sa_flags | SA_RESTART : action.sa_flags & ~SA_RESTART;
-      static_cast<void>(::sigaction(number, &action, nullptr));
-    }
-  }
-
- private:
-  net::Loop loop_;
-  bool asked_ = false;
-  std::unique_ptr<net::SignalWatch> watch_;
-};
-
 // The bytes of a file or of standard input, with progress.
 class Input {
  public:
@@ -138,7 +109,7 @@ class Input {
     return Input(file, unknown ? 0 : size);
   }
 
-  Result<std::size_t> read(char* into, std::size_t size, Interrupts& interrupts) {
+  Result<std::size_t> read(char* into, std::size_t size, StopWatch& interrupts) {
     while (true) {
       if (interrupts.asked()) return fail(ErrorKind::kCancelled, "stopped");
       const ssize_t got = ::read(::fileno(file_.get()), into, size);
@@ -177,7 +148,7 @@ class Input {
 };
 
 Result<plan::Reading> read_log(const std::string& path, const plan::ReadOptions& options,
-                               Interrupts& interrupts) {
+                               StopWatch& interrupts) {
   Result<Input> input = Input::open(path);
   if (!input) return fail(input.error());
   Result<plan::Reading> reading = plan::read_latencies(
@@ -203,10 +174,12 @@ int run_plan(int argc, const char* const* argv) {
 
   report::RunInfo run = run_info(command_line(argc, argv), 0);
   const TimePoint started = net::real_now();
-  Interrupts interrupts;
+  StopWatch interrupts;
+  // A signal is to interrupt the reading, which may be waiting for ever, but no writing.
+  StopWatch::restart_calls(false);
   const Result<plan::Reading> reading = read_log(texts.latencies, read, interrupts);
   if (!reading) return complain(reading.error());
-  Interrupts::restart_calls(true);
+  StopWatch::restart_calls(true);
   const plan::Analysis analysis(*reading, options);
   run.duration = net::real_now() - started;
   run.partial = reading->partial;

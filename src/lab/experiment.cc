@@ -56,6 +56,23 @@ void merge_runs(ArmResult& into, ArmResult&& run) {
 
 namespace {
 
+const std::vector<std::optional<Duration>> kRtts{
+    std::chrono::milliseconds(0), std::chrono::milliseconds(1), std::chrono::milliseconds(10)};
+
+// The arms of a TCP experiment: every option with every size at every round-trip time.
+std::vector<std::string> arm_names(const std::vector<std::string>& options,
+                                   const std::vector<std::size_t>& sizes,
+                                   std::vector<std::optional<Duration>> rtts) {
+  if (rtts.empty()) rtts = {std::nullopt};
+  std::vector<std::string> names;
+  for (const auto& rtt : rtts) {
+    for (const std::size_t size : sizes) {
+      for (const std::string& option : options) names.push_back(tcp_arm_name(option, size, rtt));
+    }
+  }
+  return names;
+}
+
 std::string format_number(double value) { return fmt::format("{:.3g}", value); }
 
 report::Check make_check(std::string name, bool ok, double value, std::string bound) {
@@ -126,6 +143,21 @@ const std::vector<Experiment>& experiments() {
        {"fixed", "quantile", "adaptive"},
        "about 8 min, 6 with --quick",
        run_drift},
+      {"nodelay-batch", "Many small writes one way: does NODELAY help?",
+       "small writes one way, with NODELAY and with Nagle: time, segments, system calls",
+       arm_names({"nodelay", "nagle"}, {64, 512, 4096}, {}), "about 5 s", run_nodelay_batch},
+      {"nodelay-reqresp", "One write for each request: does NODELAY matter?",
+       "one write each way, with NODELAY and with Nagle, at round-trip times of 0, 1 and 10 ms",
+       arm_names({"nodelay", "nagle"}, {32, 64, 512, 4096}, kRtts), "about 75 s, 10 with --quick",
+       run_nodelay_reqresp},
+      {"interlock", "Two small writes and a read: Nagle against delayed ACK",
+       "write, write, read with Nagle, with NODELAY and as one write: the step of 40 ms",
+       arm_names({"nagle", "nodelay", "one-write"}, {0}, kRtts), "about 25 s, 10 with --quick",
+       run_interlock},
+      {"buffers", "Buffers pinned small: what is left of the throughput?",
+       "socket buffers from 8 KiB to 1 MiB and the kernel's own, at 0, 1 and 10 ms",
+       arm_names({"default", "8KiB", "64KiB", "256KiB", "1MiB"}, {0}, kRtts),
+       "about 50 s, 25 with --quick", run_buffers},
   };
   return kExperiments;
 }

@@ -9,6 +9,7 @@
 #include "hedge/verdict.h"
 #include "lab/arm.h"
 #include "lab/drift.h"
+#include "lab/tcp_arm.h"
 #include "report/json.h"
 #include "report/report.h"
 
@@ -17,6 +18,7 @@ namespace tailward::lab {
 struct ExperimentResult {
   std::vector<ArmResult> arms;
   std::vector<Drift> drift;  // of `drift` only: one for each arm
+  std::vector<TcpArm> tcp;   // of the TCP experiments, which have no other arms
   hedge::Verdict verdict;    // of the experiment as a whole
   std::vector<report::Check> checks;
   std::vector<std::string> notes;
@@ -72,5 +74,9 @@ Result<ExperimentResult> run_fanout(Context& context);
 Result<ExperimentResult> run_production(Context& context);
 Result<ExperimentResult> run_reference(Context& context);
 Result<ExperimentResult> run_drift(Context& context);
+Result<ExperimentResult> run_nodelay_batch(Context& context);
+Result<ExperimentResult> run_nodelay_reqresp(Context& context);
+Result<ExperimentResult> run_interlock(Context& context);
+Result<ExperimentResult> run_buffers(Context& context);
 
 }  // namespace tailward::lab

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "lab/drift_render.h"
 #include "lab/experiment.h"
+#include "lab/tcp_render.h"
 #include "proxy/hedging_json.h"
 
 namespace tailward::lab {
@@ -294,6 +295,13 @@ report::Report to_report(const Experiment& experiment, const ExperimentResult& r
   report.title = experiment.title;
   report.summary = experiment.about + ".";
   report.run = run;
+  if (!result.tcp.empty()) {
+    report.add(verdict_of(result.verdict));
+    add_tcp(report, experiment, result);
+    for (const std::string& note : result.notes)
+      report.add(report::Note{report::NoteKind::kNote, note});
+    return report;
+  }
   if (result.arms.empty()) return report;
   if (!result.drift.empty()) {
     add_drift(report, result);
@@ -332,6 +340,7 @@ Json to_json(const Experiment& experiment, const ExperimentResult& result,
   for (const ArmResult& arm : result.arms) {
     json["arms"].push_back(arm_json(arm, experiment.name == "cost"));
   }
+  for (const TcpArm& arm : result.tcp) json["arms"].push_back(tcp_json(arm));
   for (std::size_t i = 0; i < result.drift.size(); ++i) {
     json["arms"][i].update(drift_json(result.drift[i]));
   }

@@ -6,6 +6,7 @@
 
 #include "report/assets.h"
 #include "report/json.h"
+#include "report/sequence_svg.h"
 #include "report/text.h"
 
 namespace tailward::report {
@@ -14,20 +15,6 @@ namespace {
 // A style sheet or script that comes with a page may use nothing but what is in the page.
 constexpr std::string_view kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
-
-std::string_view class_of(Emphasis emphasis) {
-  switch (emphasis) {
-    case Emphasis::kGood:
-      return "good";
-    case Emphasis::kBad:
-      return "bad";
-    case Emphasis::kMuted:
-      return "muted";
-    case Emphasis::kNone:
-      break;
-  }
-  return "";
-}
 
 std::string_view name_of(Line line) {
   switch (line) {
@@ -109,6 +96,7 @@ class Page {
   void put(const Note& note);
   void put(const CurveChart& chart) { put_chart(chart); }
   void put(const TimelineChart& chart) { put_chart(chart); }
+  void put(const SequenceChart& chart);
   void close(const RunInfo& run);
   [[nodiscard]] std::string take() { return std::move(out_); }
 
@@ -251,6 +239,14 @@ void Page::put_chart(const Chart& chart) {
   notes(figures);
   out_ += "</details>\n</figure>\n";
   charts_.push_back(chart_data(chart));
+}
+
+void Page::put(const SequenceChart& chart) {
+  out_ += "<figure class=\"sequence\">\n";
+  if (!chart.title.empty()) {
+    out_ += "<figcaption>" + html_escaped(chart.title) + "</figcaption>\n";
+  }
+  out_ += "<div class=\"scroll\">\n" + sequence_svg(chart) + "</div>\n</figure>\n";
 }
 
 void Page::close(const RunInfo& run) {

@@ -165,6 +165,31 @@ struct TimelineChart {
   bool in_terminal = true;  // one sparkline per series
 };
 
+// Who sent what to whom and when, as a ladder of two ends: packets, mostly. Rows follow each other
+// in order of time, not to scale, so that 20 µs and 40 ms are both readable; long waits are marked.
+struct SequenceArrow {
+  double seconds = 0;  // from any origin, near enough for a double to tell microseconds
+  bool from_left = true;
+  std::string label;
+  Emphasis emphasis = Emphasis::kNone;
+  std::uint64_t packet = 0;  // its number in the capture; 0: it has none
+};
+
+struct SequenceGap {  // a wait that matters, and why
+  double from_s = 0;
+  double until_s = 0;
+  std::string label;
+};
+
+struct SequenceChart {
+  std::string title;
+  std::string left;  // names of the two ends
+  std::string right;
+  std::vector<SequenceArrow> arrows;  // in any order
+  std::vector<SequenceGap> gaps = {};
+  bool in_terminal = true;
+};
+
 // ---- the report -------------------------------------------------------------------------------
 
 struct Machine {
@@ -182,7 +207,7 @@ struct RunInfo {
   bool partial = false;  // ended early: every renderer says so by itself, on top
 };
 
-using Block = std::variant<Table, Verdict, Checks, CurveChart, TimelineChart, Note>;
+using Block = std::variant<Table, Verdict, Checks, CurveChart, TimelineChart, SequenceChart, Note>;
 
 struct Report {
   std::string title;

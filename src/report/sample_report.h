@@ -77,6 +77,26 @@ inline TimelineChart sample_timeline() {
   return chart;
 }
 
+inline SequenceChart sample_sequence() {
+  SequenceChart chart;
+  chart.title =
+      "One of the stalls: the second small write waits for the acknowledgement of the first";
+  chart.left = "client 10.0.0.1:40718";
+  chart.right = "server 10.0.0.2:8080";
+  chart.arrows = {
+      {0.1, true, "32 bytes, PSH", Emphasis::kNone, 104},
+      {0.100021, false, "120 bytes of the answer before", Emphasis::kMuted, 105},
+      {0.1400412, false, "ACK, delayed", Emphasis::kBad, 106},
+      {0.1400603, true, "32 bytes, PSH: held until now", Emphasis::kNone, 107},
+      {0.1400711, false, "ACK", Emphasis::kNone, 108},
+      {0.1402, false, "240 bytes, PSH: the answer", Emphasis::kGood, 109},
+      {0.3612, true, "FIN", Emphasis::kNone, 110},
+      {0.3612104, false, "FIN", Emphasis::kNone, 111},
+  };
+  chart.gaps = {{0.100022, 0.1400603, "held by Nagle's algorithm (no TCP_NODELAY)"}};
+  return chart;
+}
+
 inline Report sample_report() {
   Report report;
   report.title = "Three layers: one lock, hedging, sharded locks";
@@ -101,6 +121,7 @@ inline Report sample_report() {
   report.add(sample_table());
   report.add(sample_curves());
   report.add(sample_timeline());
+  report.add(sample_sequence());
   report.add(Checks{"What the experiment claims",
                     {{"hedging alone worsens P50", true, "×2.8", "> 1.5", 2.8},
                      {"sharding brings the trigger rate down", true, "14.7 %", "≤ 20 %", 0.147},

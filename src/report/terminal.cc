@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "report/sequence_terminal.h"
 #include "report/table_layout.h"
 #include "report/text.h"
 
@@ -378,9 +379,22 @@ void put_block(Canvas& canvas, const TimelineChart& chart) {
   canvas.items(below, Ink::kMuted);
 }
 
+void put_block(Canvas& canvas, const SequenceChart& chart) {
+  if (!chart.in_terminal) return;
+  canvas.title(chart.title);
+  for (const LadderLine& line : ladder_lines(chart, canvas.width())) {
+    const Ink ink = line.is_gap ? Ink::kWarn : ink_of(line.emphasis);
+    canvas.put(line.time, Ink::kMuted);
+    canvas.put(line.picture, ink);
+    canvas.put(line.label, ink);
+    canvas.end_line();
+  }
+}
+
 bool is_shown(const Block& block) {
   if (const auto* curves = std::get_if<CurveChart>(&block)) return curves->in_terminal;
   if (const auto* timeline = std::get_if<TimelineChart>(&block)) return timeline->in_terminal;
+  if (const auto* sequence = std::get_if<SequenceChart>(&block)) return sequence->in_terminal;
   return true;
 }
 

@@ -81,6 +81,7 @@ TEST(TerminalTest, LetsNoEscapeSequenceThrough) {
   report.add(Checks{bad, {{bad, false, bad, bad}}});
   report.add(CurveChart{bad, {{bad, {{0.5, 1}}}}, false, true});
   report.add(TimelineChart{bad, {{bad, bad, {{0, 1}}}}, {{0, bad}}, {{0, bad}}});
+  report.add(SequenceChart{bad, bad, bad, {{0, true, bad}, {1, false, bad}}, {{0, 1, bad}}});
   report.add(Note{NoteKind::kLost, bad});
   const std::string text = to_terminal(report);
   for (const char* harmful : {"\x1b", "\x07", "\x9b]", "\u202e"}) {

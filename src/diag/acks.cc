@@ -1,0 +1,169 @@
+// Connection, acknowledgements and windows.
+
+#include <algorithm>
+
+#include "diag/connection.h"
+
+namespace tailward::diag {
+namespace {
+
+constexpr Duration kDelayedAckMin = std::chrono::milliseconds(25);
+// After its window has opened, a sender that has data sends at once.
+constexpr Duration kPrompt = std::chrono::milliseconds(2);
+
+}  // namespace
+
+// Returns whether it differs from the one before.
+bool Connection::take_window(Side side, const Segment& s) {
+  Half& half = half_[side];
+  std::uint32_t window = s.window;
+  if (half.scale >= 0 && half_[other(side)].scale >= 0) window <<= half.scale;
+  const bool changed = !half.window_seen || window != half.window;
+  half.window_seen = true;
+  half.window = window;
+  half.window_max = std::max(half.window_max, window);
+  if (window == 0) {
+    half.opened_at = Duration{0};
+    if (!half.zero) {
+      half.zero = true;
+      half.zero_at = now_;
+      half.zero_number = s.number;
+      half.probes = 0;
+    }
+  } else if (half.zero && half.opened_at == Duration{0}) {
+    half.opened_at = now_;
+  }
+  return changed;
+}
+
+void Connection::sample_answer(Side by, Duration took) {
+  if (took < Duration{0}) return;
+  Half& half = half_[by];
+  half.answer_min = std::min(half.answer_min, took);
+  half.answers.add(took);
+  Duration& service = tag_.service->answer_min[by];
+  service = std::min(service, took);
+}
+
+void Connection::on_ack(Side by, const Segment& s, bool window_changed) {
+  const Side of = other(by);
+  Half& data = half_[of];
+  if (!data.started) {
+    data.started = true;
+    data.next = data.acked = s.ack;
+  }
+  if (s.sack_count > 0) on_sack(data, of, s);
+  const std::int32_t ahead = distance(s.ack, data.acked);
+  if (ahead > 0) {
+    if (is_after(s.ack, data.next)) data.next = s.ack;  // of data that was not captured
+    advance(by, s);
+  } else if (ahead == 0 && s.payload == 0 && !s.fin && !window_changed && data.next != data.acked) {
+    ++data.dup_acks;
+    if (data.evidence_at == Duration{0}) {
+      data.evidence_at = now_;
+      data.evidence_number = s.number;
+    }
+  }
+  if (data.flight) data.flight->acked(now_, s.ack, half_[by].window);
+}
+
+void Connection::on_sack(Half& data, Side of, const Segment& s) {
+  if (!is_after(s.sack[0].end, s.ack)) {
+    collector_->spurious(tag_, of);  // D-SACK: it has been sent twice for nothing
+    return;
+  }
+  data.sacked = true;
+  if (data.evidence_at == Duration{0}) {
+    data.evidence_at = now_;
+    data.evidence_number = s.number;
+  }
+  for (std::size_t i = 0; i < s.sack_count; ++i) {
+    if (is_after(s.sack[i].end, data.next)) data.next = s.sack[i].end;
+  }
+}
+
+void Connection::advance(Side by, const Segment& s) {
+  const Side of = other(by);
+  Half& data = half_[of];
+  bool clean = !data.filled;
+  Duration last_sent{};
+  bool told = false;
+  while (!data.sent.empty() && distance(s.ack, data.sent.front().end) >= 0) {
+    const Sent& sent = data.sent.front();
+    if (sent.copies > 1) {
+      clean = false;
+      if (!told) emit_retransmission(of, sent, now_, s.number);
+      told = true;
+    }
+    last_sent = sent.at;
+    data.sent.pop();
+  }
+  if (clean && last_sent != Duration{0}) sample_answer(by, now_ - last_sent);
+  data.acked = s.ack;
+  data.dup_acks = 0;
+  data.sacked = data.filled = false;
+  data.evidence_at = Duration{0};
+  while (data.hole_count > 0 && distance(s.ack, data.holes[0].end) >= 0) {
+    data.holes[0] = data.holes[1];  // lost by the capture, not by the network
+    --data.hole_count;
+  }
+  if (data.acked != data.next) return;
+  data.all_acked_at = now_;
+  data.release = {.valid = s.payload == 0 && clean,
+                  .at = now_,
+                  .late = now_ - data.data_at - way(by),
+                  .number = s.number};
+  if (data.data_at == Duration{0} || data.release.late < kDelayedAckMin) data.release.valid = false;
+  if (of == kClient) {
+    turns_.client_data_acked(now_, s.payload == 0);
+  } else {
+    turns_.server_data_acked(now_);
+  }
+}
+
+// A byte before what comes next, or none: to ask whether the window has opened, or whether anybody
+// is there.
+void Connection::on_probe(Side side, const Segment& s) {
+  Half& receiver = half_[other(side)];
+  if (!receiver.zero) return;
+  ++receiver.probes;
+  receiver.probe_at = now_;
+  receiver.probe_number = s.number;
+}
+
+void Connection::emit_zero_window(Side receiver, Duration until, std::uint64_t number) {
+  Half& half = half_[receiver];
+  const bool small =
+      half.window_max > 0 && half.window_max <= kSmallWindow && (saw_start_ || half.scale >= 0);
+  emit({.kind = small ? StallKind::kReceiveWindow : StallKind::kZeroWindow,
+        .sender = other(receiver),
+        .from = half.zero_at,
+        .until = until,
+        .amount = until - half.zero_at,
+        .packets = {half.zero_number, half.probes > 0 ? half.probe_number : 0, number},
+        .probes = half.probes,
+        .window_max = half.window_max,
+        .window_known = saw_start_});
+}
+
+// The sender speaks again.
+void Connection::end_zero_window(Side receiver, const Segment& s) {
+  Half& half = half_[receiver];
+  const bool prompt = half.opened_at != Duration{0} &&
+                      now_ - half.opened_at <= kPrompt + way(other(receiver)) * 3 / 2;
+  // Data into a closed window is a probe, too.
+  const bool closed = half.opened_at == Duration{0};
+  if (half.probes > 0 || prompt) {
+    emit_zero_window(receiver, now_, s.number);
+  }
+  if (closed) {
+    ++half.probes;
+    half.probe_at = now_;
+    half.probe_number = s.number;
+    half.zero_at = now_;
+  } else {
+    half.zero = false;
+  }
+}
+
+}  // namespace tailward::diag

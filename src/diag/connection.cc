@@ -1,0 +1,322 @@
+#include "diag/connection.h"
+
+#include <algorithm>
+
+#include "base/rng.h"
+
+namespace tailward::diag {
+namespace {
+
+constexpr Duration kCopyWithin = std::chrono::milliseconds(1);
+// Without an IP identification a copy is only believed from another interface, or this close.
+constexpr Duration kTwinWithin = std::chrono::microseconds(50);
+constexpr std::uint32_t kMssUnknown = 536;    // RFC 9293, section 3.7.1
+constexpr std::uint32_t kMssEthernet = 1448;  // with time stamps
+constexpr std::uint32_t kRowMin = 1200;
+constexpr std::uint32_t kTurnsToCompare = 3;
+constexpr Duration kFirstTurnExtra = std::chrono::milliseconds(5);
+
+std::uint32_t print_of(const Segment& s) {
+  const std::uint64_t a = (std::uint64_t{s.seq} << 32) | s.ack;
+  const std::uint64_t b = (std::uint64_t{s.payload} << 32) | (std::uint64_t{s.window} << 16) |
+                          static_cast<std::uint64_t>(s.syn + 2 * s.fin + 4 * s.rst + 8 * s.psh);
+  const std::uint64_t c = (std::uint64_t{s.ts_value.value_or(0)} << 32) |
+                          ((s.sack_count > 0 ? s.sack[0].end : 0u) ^ s.ip_id);
+  return static_cast<std::uint32_t>(mix64(a ^ mix64(b ^ (c * 0x9e3779b97f4a7c15u))));
+}
+
+}  // namespace
+
+Connection::Connection(std::uint32_t serial, const SocketAddress& client,
+                       const SocketAddress& server, Collector& collector)
+    : collector_(&collector), client_(client), server_(server) {
+  tag_.serial = serial;
+  tag_.service = &collector.service(server);
+  ++tag_.service->summary.connections;
+}
+
+// Captures on "any" and on bridges show a packet once for each device that it passed.
+bool Connection::is_copy(Half& half, const Segment& s) const {
+  const std::uint32_t hash = print_of(s);
+  const auto at_us = static_cast<std::uint32_t>(now_.count() / 1000);
+  for (const Print& print : half.prints) {
+    if (print.hash != hash) continue;
+    const Duration since = std::chrono::microseconds(at_us - print.at_us);
+    if (since > kCopyWithin) continue;
+    if (s.ip_id != 0 || print.interface != s.interface) return true;
+    if (s.payload > 0 && since <= kTwinWithin) return true;
+  }
+  half.prints[half.print_at] = {hash, at_us, s.interface};
+  half.print_at = static_cast<std::uint8_t>((half.print_at + 1u) % half.prints.size());
+  return false;
+}
+
+Duration Connection::way(Side side) const {
+  const Duration known = half_[side].answer_min;
+  return known == kForever ? Duration{0} : known;
+}
+
+std::uint32_t Connection::mss(Side side) const {
+  const Half& half = half_[side];
+  const Half& peer = half_[other(side)];
+  if (peer.mss_option != 0) {
+    std::uint32_t size = peer.mss_option;
+    if (half.mss_option != 0) size = std::min<std::uint32_t>(size, half.mss_option);
+    const bool timestamps = half.timestamps && peer.timestamps;
+    return std::max<std::uint32_t>(size, 64) - (timestamps ? 12 : 0);
+  }
+  const bool offloaded = half.payload_max > 1460 && !server_.address.is_loopback();
+  return offloaded ? kMssEthernet : std::max(half.payload_max, kMssUnknown);
+}
+
+// Where the path's MTU is smaller than what the options allow, several of the largest payload in a
+// row show what is full.
+bool Connection::is_full(Side side, std::uint32_t payload) const {
+  const Half& half = half_[side];
+  return payload >= mss(side) || (payload == half.row_of && payload == half.payload_max);
+}
+
+bool Connection::is_reuse(Side side, const Segment& s) const {
+  if (!s.syn || s.ack_flag || state_ == State::kNew) return false;
+  if (state_ == State::kOpen || state_ == State::kClosed) {
+    // An old SYN that comes late is not a new connection.
+    return state_ == State::kClosed || s.seq + 1 != half_[side].acked || half_[side].bytes > 0;
+  }
+  return side == kClient && half_[kClient].started && s.seq + 1 != half_[kClient].next;
+}
+
+void Connection::add(Side side, const Segment& s, Duration at) {
+  now_ = at;
+  ++packets_;
+  Half& half = half_[side];
+  ++half.packets;
+  collector_->remember(tag_, s);
+  if (is_copy(half, s)) {
+    ++duplicates_;
+    ++collector_->duplicates;
+    return;
+  }
+  if (s.rst) {
+    on_reset(side, s);
+    return;
+  }
+  if (s.syn) {
+    if (s.ack_flag || side == kServer) {
+      on_syn_answer(side, s);
+    } else {
+      on_syn(side, s);
+    }
+    return;
+  }
+  if (state_ == State::kNew) state_ = State::kOpen;
+  if (state_ == State::kSynAnswered && side == kClient) on_established(s);
+  if (s.ack_flag) {
+    const bool changed = take_window(side, s);
+    on_ack(side, s, changed);
+  }
+  on_data(side, s);
+  if (s.fin) on_fin(side, s);
+}
+
+void Connection::on_data(Side side, const Segment& s) {
+  Half& half = half_[side];
+  if (!half.started) {
+    half.started = true;
+    half.next = half.acked = s.seq;
+  }
+  if (s.payload <= 1 && s.ack_flag && !s.fin && s.seq + 1 == half.next &&
+      (s.payload == 0 || half.bytes > 0)) {
+    on_probe(side, s);
+    return;
+  }
+  if (s.payload == 0) return;
+  if (distance(s.seq + s.payload, half.next) > 0) {
+    on_new_data(side, s);
+  } else {
+    on_old_data(side, s);
+  }
+}
+
+void Connection::on_new_data(Side side, const Segment& s) {
+  Half& half = half_[side];
+  Half& peer = half_[other(side)];
+  finish_run(other(side));
+  if (peer.flight && peer.streak > 0) peer.flight->interrupt();
+  peer.streak = 0;
+  if (is_after(s.seq, half.next)) add_hole(half, s);
+  half.payload_max = std::max(half.payload_max, s.payload);
+  const std::uint32_t size = mss(side);
+  if (half.streak > 0 && s.payload == half.data_bytes && s.payload >= kRowMin) {
+    half.row_of = s.payload;
+  }
+  ++half.segments;
+  half.bytes += s.payload;
+  check_nagle(side, s);
+  check_cork(side, s);
+  track_run(side, s);
+  track_flight(side, s);
+  if (peer.zero) end_zero_window(other(side), s);
+  deliver(side, half.next == half.acked);
+  half.next = s.seq + s.payload;
+  half.sent.push({.begin = s.seq,
+                  .end = half.next,
+                  .at = now_,
+                  .again = now_,
+                  .number = s.number,
+                  .ts = s.ts_value.value_or(0),
+                  .ip_id = s.ip_id});
+  half.data_at = now_;
+  half.data_number = s.number;
+  half.data_bytes = s.payload;
+  half.data_full = s.payload >= size || is_full(side, s.payload);
+  half.release.valid = peer.release.valid = false;
+}
+
+// Bytes that the turns have not had yet.
+void Connection::deliver(Side side, bool acked) {
+  const Half& peer = half_[other(side)];
+  const bool answered = peer.next == peer.acked;
+  emit_turn(side == kClient ? turns_.client_data(now_, acked, answered, ways())
+                            : turns_.server_data(now_, acked, ways()));
+}
+
+void Connection::on_fin(Side side, const Segment& s) {
+  Half& half = half_[side];
+  if (!half.fin) {
+    half.fin = true;
+    if (distance(s.seq + s.payload + 1, half.next) > 0) half.next = s.seq + s.payload + 1;
+  }
+  if (half_[kClient].fin && half_[kServer].fin) {
+    saw_end_ = true;
+    state_ = State::kClosed;
+  }
+}
+
+void Connection::on_reset(Side side, const Segment& s) {
+  if (side == kServer && state_ == State::kSynSent) {
+    ServiceSummary& service = tag_.service->summary;
+    ++service.refused;
+    if (service.refused_packets.size() < 8) {
+      service.refused_packets.push_back(syn_number_);
+      service.refused_packets.push_back(s.number);
+    }
+  }
+  if (state_ != State::kClosed) emit_turn(turns_.close(now_, ways()));
+  saw_end_ = true;
+  state_ = State::kClosed;
+}
+
+void Connection::emit(StallEvent event) {
+  event.until = std::max(event.until, event.from);
+  event.amount = turns_.stall(event.kind, event.from, event.until, event.amount);
+  if (event.amount <= Duration{0}) return;
+  collector_->stall(tag_, event);
+}
+
+void Connection::emit_turn(const std::optional<Turn>& turn) {
+  if (!turn) return;
+  const bool one_sided = half_[kClient].packets == 0 || half_[kServer].packets == 0;
+  if (one_sided && turn->response == Duration{0} && packets_ > 2 && retransmissions_ == 0) return;
+  ++turn_count_;
+  const Duration wire =
+      std::chrono::microseconds(turn->stalled_us[static_cast<std::size_t>(StallKind::kWire)]);
+  if (wire > Duration{0}) {
+    collector_->stall(tag_, {.kind = StallKind::kWire,
+                             .sender = kClient,
+                             .from = turn->began,
+                             .until = turn->began + turn->total,
+                             .amount = wire,
+                             .packets = {half_[kClient].data_number, half_[kServer].data_number}});
+  }
+  if (turn_count_ == 1 && saw_start_) {
+    first_turn_ = std::make_unique<Turn>(*turn);
+    return;
+  }
+  later_think_ += turn->think;
+  ++later_turns_;
+  collector_->turn(*turn, tag_.serial);
+  if (first_turn_ && later_turns_ == kTurnsToCompare) settle_first_turn();
+}
+
+// A connection that waited to be accepted made its first request wait, and no other.
+void Connection::settle_first_turn() {
+  if (!first_turn_) return;
+  Turn& turn = *first_turn_;
+  if (later_turns_ > 0) {
+    const Duration usual = later_think_ / later_turns_;
+    const Duration extra = turn.think - usual;
+    if (extra >= kFirstTurnExtra && turn.think >= 3 * usual) {
+      Duration left = turn.total;
+      for (const auto us : turn.stalled_us) left -= std::chrono::microseconds(us);
+      const Duration amount = std::min(extra, left);
+      if (amount > Duration{0}) {
+        turn.stalled_us[static_cast<std::size_t>(StallKind::kFirstTurn)] =
+            static_cast<std::uint32_t>(amount.count() / 1000);
+        const Duration answered = turn.began + turn.total - turn.tail - turn.response;
+        collector_->stall(tag_, {.kind = StallKind::kFirstTurn,
+                                 .sender = kServer,
+                                 .from = answered - turn.think,
+                                 .until = answered,
+                                 .amount = amount,
+                                 .packets = {syn_number_}});
+      }
+    } else {
+      collector_->miss(tag_, StallKind::kFirstTurn, kServer);
+    }
+  }
+  collector_->turn(turn, tag_.serial);
+  first_turn_.reset();
+}
+
+void Connection::finish() {
+  finish_handshake();
+  for (const Side side : {kClient, kServer}) {
+    finish_run(side);
+    Half& half = half_[side];
+    if (const Sent* sent = half.sent.repeated()) {
+      emit_retransmission(side, *sent, sent->again, sent->again_number);
+    }
+    if (half.zero && half.probes > 0) emit_zero_window(side, half.probe_at, half.probe_number);
+  }
+  const Half& client = half_[kClient];
+  const bool gave_up = client.fin && !half_[kServer].fin;
+  emit_turn(turns_.close(gave_up ? std::optional(now_) : std::nullopt, ways()));
+  settle_first_turn();
+  collector_->retransmissions += retransmissions_;
+  collector_->reordered += reordered_;
+  collector_->connection(tag_, summary());
+}
+
+ConnectionSummary Connection::summary() const {
+  const Half& client = half_[kClient];
+  const Half& server = half_[kServer];
+  ConnectionSummary summary{
+      .client = client_,
+      .server = server_,
+      .saw_start = saw_start_,
+      .saw_end = saw_end_,
+      .one_sided = client.packets == 0 || server.packets == 0,
+      .vantage = vantage_,
+      .handshake = {},
+      .rtt_min = {},
+      .rtt_median = {},
+      .packets = packets_,
+      .retransmissions = retransmissions_,
+      .duplicates = duplicates_,
+      .reordered = reordered_,
+      .turns = turn_count_,
+      .bytes_from_client = client.bytes,
+      .bytes_from_server = server.bytes,
+      .segments_from_client = client.segments,
+      .segments_from_server = server.segments,
+      .stalled = tag_.stalled,
+  };
+  if (established_ != Duration{0}) summary.handshake = established_ - syn_first_;
+  if (client.answer_min < kForever && server.answer_min < kForever) {
+    summary.rtt_min = client.answer_min + server.answer_min;
+    summary.rtt_median = client.answers.quantile(0.5) + server.answers.quantile(0.5);
+  }
+  return summary;
+}
+
+}  // namespace tailward::diag

@@ -1,0 +1,111 @@
+// One TCP connection as a capture shows it: sequence numbers, windows, losses, what was held and
+// why, and its turns. Findings go to a Collector as they are made.
+//
+// Sources: RFC 9293 (TCP), 896 (Nagle), 1122 section 4.2.3.2 (delayed ACK), 5681 (fast retransmit),
+// 6298 (RTO; Karn's rule), 8985 (tail-loss probe), 2018 and 2883 (SACK, D-SACK), 7323 (scaling).
+//
+// Thread safety: one thread. The collector and the service outlive it.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "diag/collector.h"
+#include "diag/half.h"
+#include "diag/packets.h"
+#include "diag/turns.h"
+
+namespace tailward::diag {
+
+class Connection {
+ public:
+  Connection(std::uint32_t serial, const SocketAddress& client, const SocketAddress& server,
+             Collector& collector);
+
+  // `at`: the segment's time, made monotonic.
+  void add(Side side, const Segment& segment, Duration at);
+  // Takes what is there; the connection is over, or the capture.
+  void finish();
+
+  // A SYN that begins another connection between the same two ports.
+  [[nodiscard]] bool is_reuse(Side side, const Segment& segment) const;
+  [[nodiscard]] bool closed() const { return state_ == State::kClosed; }
+  [[nodiscard]] const SocketAddress& client() const { return client_; }
+  [[nodiscard]] const SocketAddress& server() const { return server_; }
+  [[nodiscard]] ConnectionSummary summary() const;
+
+ private:
+  enum class State : std::uint8_t { kNew, kSynSent, kSynAnswered, kOpen, kClosed };
+
+  // connection.cc
+  [[nodiscard]] bool is_copy(Half& half, const Segment& segment) const;
+  [[nodiscard]] Duration way(Side side) const;  // there and back; 0 where unknown
+  [[nodiscard]] Ways ways() const { return {way(kClient), way(kServer)}; }
+  [[nodiscard]] std::uint32_t mss(Side side) const;
+  [[nodiscard]] bool is_full(Side side, std::uint32_t payload) const;
+  void on_reset(Side side, const Segment& segment);
+  void on_data(Side side, const Segment& segment);
+  void on_new_data(Side side, const Segment& segment);
+  void on_fin(Side side, const Segment& segment);
+  void deliver(Side side, bool acked);
+  void emit(StallEvent event);
+  void emit_turn(const std::optional<Turn>& turn);
+  void settle_first_turn();
+
+  // handshake.cc
+  void on_syn(Side side, const Segment& segment);
+  void on_syn_answer(Side side, const Segment& segment);
+  void on_established(const Segment& segment);
+  void take_options(Half& half, const Segment& segment);
+  void syn_stall(Duration from, Duration until, std::uint64_t number);
+  void finish_handshake();
+  [[nodiscard]] Vantage find_vantage() const;
+  [[nodiscard]] bool at_server() const;
+
+  // acks.cc
+  bool take_window(Side side, const Segment& segment);
+  void on_ack(Side by, const Segment& segment, bool window_changed);
+  void on_sack(Half& data, Side of, const Segment& segment);
+  void advance(Side by, const Segment& segment);
+  void sample_answer(Side by, Duration took);
+  void on_probe(Side side, const Segment& segment);
+  void end_zero_window(Side receiver, const Segment& segment);
+  void emit_zero_window(Side receiver, Duration until, std::uint64_t number);
+
+  // loss.cc
+  void on_old_data(Side side, const Segment& segment);
+  void add_hole(Half& half, const Segment& segment);
+  bool fill(Side side, const Segment& segment);
+  [[nodiscard]] bool overtaken(Side side, const Hole& hole, const Segment& segment) const;
+  void emit_retransmission(Side side, const Sent& sent, Duration until, std::uint64_t number);
+
+  // holds.cc
+  void check_nagle(Side side, const Segment& segment);
+  void check_cork(Side side, const Segment& segment);
+  void track_run(Side side, const Segment& segment);
+  void finish_run(Side side);
+  void track_flight(Side side, const Segment& segment);
+
+  ConnectionTag tag_;
+  Collector* collector_;
+  SocketAddress client_, server_;
+  State state_ = State::kNew;
+  bool saw_start_ = false, saw_end_ = false;
+  bool dropped_by_host_ = false;  // SYN-ACK again although the client's ACK was there
+  Vantage vantage_ = Vantage::kUnknown;
+  Duration now_{};
+  std::array<Half, 2> half_;
+  TurnTracker turns_;
+  std::uint64_t packets_ = 0, retransmissions_ = 0, duplicates_ = 0, reordered_ = 0,
+                turn_count_ = 0;
+  // The handshake. Zero: not seen.
+  Duration syn_first_{}, syn_last_{}, answer_first_{}, answer_last_{}, established_{};
+  std::uint32_t syns_ = 0, syn_answers_ = 0;
+  std::uint64_t syn_number_ = 0;
+  // The first turn waits for later ones to be compared with.
+  std::unique_ptr<Turn> first_turn_;
+  Duration later_think_{};
+  std::uint32_t later_turns_ = 0;
+};
+
+}  // namespace tailward::diag

@@ -1,0 +1,74 @@
+#include "diag/facts.h"
+
+#include <algorithm>
+
+namespace tailward::diag {
+namespace {
+
+bool is_any(const Address& address) {
+  const auto from = address.is_v4() ? address.bytes.begin() + 12 : address.bytes.begin();
+  return std::all_of(from, address.bytes.end(), [](auto byte) { return byte == 0; });
+}
+
+bool matches(const SocketAddress& socket, const SocketAddress& wanted) {
+  return socket.port == wanted.port && (socket.address == wanted.address || is_any(socket.address));
+}
+
+std::uint64_t since(std::optional<std::uint64_t> now, std::optional<std::uint64_t> before) {
+  const std::uint64_t from = before.value_or(0);
+  return now && *now > from ? *now - from : 0;
+}
+
+const SocketFacts* same_socket(std::span<const SocketFacts> sockets, const SocketFacts& wanted) {
+  for (const SocketFacts& socket : sockets) {
+    if (socket.inode == wanted.inode && socket.local == wanted.local &&
+        socket.remote == wanted.remote) {
+      return &socket;
+    }
+  }
+  return nullptr;
+}
+
+template <class Value>
+void keep_least(std::optional<Value>& least, const std::optional<Value>& value) {
+  if (value && (!least || *value < *least)) least = value;
+}
+
+}  // namespace
+
+SideFacts facts_of(const NetworkEvidence& evidence, const SocketAddress& server, bool at_client) {
+  SideFacts facts;
+  for (const SocketFacts& socket : evidence.sockets) {
+    if (socket.state == TcpState::kListen) continue;
+    if (!matches(at_client ? socket.remote : socket.local, server)) continue;
+    const SocketOptions& options = socket.options;
+    ++facts.sockets;
+    facts.nodelay.add(options.nodelay);
+    facts.cork.add(options.cork);
+    facts.sndbuf_locked.add(options.sndbuf_locked);
+    facts.rcvbuf_locked.add(options.rcvbuf_locked);
+    keep_least(facts.sndbuf, options.sndbuf);
+    keep_least(facts.rcvbuf, options.rcvbuf);
+    const SocketFacts* before = same_socket(evidence.earlier, socket);
+    const TcpInfo then = before == nullptr ? TcpInfo{} : before->tcp;
+    facts.busy_us += since(socket.tcp.busy_us, then.busy_us);
+    facts.rwnd_limited_us += since(socket.tcp.rwnd_limited_us, then.rwnd_limited_us);
+    facts.sndbuf_limited_us += since(socket.tcp.sndbuf_limited_us, then.sndbuf_limited_us);
+    facts.recv_queue_max = std::max(facts.recv_queue_max, socket.recv_queue);
+    if (facts.fd < 0) {
+      facts.fd = socket.fd;
+      facts.pid = socket.pid;
+    }
+  }
+  return facts;
+}
+
+const NetworkEvidence::ListenerWatch* listener_of(const NetworkEvidence& evidence,
+                                                  const SocketAddress& server) {
+  for (const auto& listener : evidence.listeners) {
+    if (matches(listener.local, server)) return &listener;
+  }
+  return nullptr;
+}
+
+}  // namespace tailward::diag

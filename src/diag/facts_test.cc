@@ -1,0 +1,128 @@
+// What sockets, listeners and counters say by themselves, and the names that scripts rely on.
+
+#include "diag/facts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "diag/testing.h"
+
+namespace tailward::diag::testing {
+namespace {
+
+using Listener = NetworkEvidence::ListenerWatch;
+
+SocketFacts socket_of_server() {
+  SocketFacts socket;
+  socket.fd = 7;
+  socket.pid = 42;
+  socket.inode = 1;
+  socket.state = TcpState::kEstablished;
+  socket.local = address(2, 80);
+  socket.remote = address(1, 40'000);
+  return socket;
+}
+
+TEST(FindingTest, CausesHaveTheNamesOfTheContract) {
+  const std::pair<Cause, std::string_view> kNames[] = {
+      {Cause::kNone, "none"},
+      {Cause::kNagleDelayedAck, "nagle-delayed-ack"},
+      {Cause::kSmallWrites, "small-writes"},
+      {Cause::kCorked, "corked"},
+      {Cause::kSmallSendBuffer, "small-send-buffer"},
+      {Cause::kSmallReceiveWindow, "small-receive-window"},
+      {Cause::kPacketLoss, "packet-loss"},
+      {Cause::kSynLoss, "syn-loss"},
+      {Cause::kListenOverflow, "listen-overflow"},
+      {Cause::kSlowAccept, "slow-accept"},
+      {Cause::kSlowReader, "slow-reader"},
+      {Cause::kWireLatency, "wire-latency"},
+      {Cause::kConnectionRefused, "connection-refused"}};
+  for (const auto& [cause, name] : kNames) EXPECT_EQ(to_string(cause), name);
+}
+
+TEST(FactsTest, NoEvidenceIsNoFinding) {
+  const auto diagnosis = diagnose_network({});
+  EXPECT_TRUE(diagnosis.findings.empty());
+  EXPECT_FALSE(diagnosis.sentence.empty());
+}
+
+TEST(FactsTest, AFullListenerAndTheHostsCounterAreAnOverflow) {
+  const std::array<Listener, 1> listeners{Listener{.local = address(2, 80),
+                                                   .queue_max = 5,
+                                                   .backlog = 4,
+                                                   .looks = 100,
+                                                   .looks_waiting = 90,
+                                                   .looks_full = 80}};
+  const auto diagnosis =
+      diagnose_network({.listeners = listeners, .counters = HostCounters{.listen_overflows = 3}});
+  ASSERT_EQ(names(diagnosis), "listen-overflow");
+  EXPECT_EQ(diagnosis.findings[0].certainty, Certainty::kProven);
+}
+
+TEST(FactsTest, ConnectionsThatWaitAreSlowAccept) {
+  const std::array<Listener, 1> listeners{Listener{
+      .local = address(2, 80), .queue_max = 9, .backlog = 128, .looks = 100, .looks_waiting = 60}};
+  const auto diagnosis = diagnose_network({.listeners = listeners});
+  ASSERT_EQ(names(diagnosis), "slow-accept");
+  EXPECT_EQ(diagnosis.findings[0].certainty, Certainty::kProven);
+}
+
+TEST(FactsTest, AListenerThatIsEmptyWheneverOneLooksIsNone) {
+  const std::array<Listener, 1> listeners{Listener{
+      .local = address(2, 80), .queue_max = 1, .backlog = 128, .looks = 100, .looks_waiting = 2}};
+  EXPECT_EQ(names(diagnose_network({.listeners = listeners})), "");
+}
+
+TEST(FactsTest, APinnedBufferThatLimitsIsProvenByTheSocketAndMeasuredAsADifference) {
+  SocketFacts now = socket_of_server(), before = now;
+  now.options.sndbuf_locked = true;
+  now.options.sndbuf = 16'384;
+  before.tcp.busy_us = 9'000'000;
+  before.tcp.sndbuf_limited_us = 100'000;
+  now.tcp.busy_us = 10'000'000;
+  now.tcp.sndbuf_limited_us = 900'000;
+  const std::array<SocketFacts, 1> sockets{now}, earlier{before};
+  const auto diagnosis = diagnose_network({.sockets = sockets, .earlier = earlier});
+  ASSERT_EQ(names(diagnosis), "small-send-buffer");
+  EXPECT_EQ(diagnosis.findings[0].cost, 800ms);
+  // Over its whole life the same socket was hardly limited.
+  EXPECT_EQ(names(diagnose_network({.sockets = sockets})), "");
+}
+
+TEST(FactsTest, ACorkThatIsSetIsProof) {
+  Capture capture;
+  Talk talk(capture, kAtServer);
+  talk.opens();
+  for (int i = 0; i < 3; ++i) {
+    talk.after(5ms).client().sends(200);
+    talk.answer(204ms).server().sends(300);
+    talk.answer().client().acks();
+  }
+  const auto analysis = capture.analyse();
+  EXPECT_EQ(names(diagnose_network({.packets = &analysis})), "");  // as a sleep of 204 ms would
+  SocketFacts socket = socket_of_server();
+  socket.options.cork = true;
+  const std::array<SocketFacts, 1> sockets{socket};
+  const auto diagnosis = diagnose_network({.packets = &analysis, .sockets = sockets});
+  ASSERT_EQ(names(diagnosis), "corked");
+  EXPECT_EQ(diagnosis.findings[0].certainty, Certainty::kProven);
+}
+
+TEST(FactsTest, SocketsOfBothEndsAreToldApart) {
+  SocketFacts server = socket_of_server();
+  server.options.nodelay = true;
+  SocketFacts client = socket_of_server();
+  std::swap(client.local, client.remote);
+  client.options.nodelay = false;
+  const std::array<SocketFacts, 2> sockets{server, client};
+  const NetworkEvidence evidence{.sockets = sockets};
+  EXPECT_EQ(facts_of(evidence, address(2, 80), false).nodelay.yes, 1u);
+  EXPECT_EQ(facts_of(evidence, address(2, 80), false).nodelay.no, 0u);
+  EXPECT_EQ(facts_of(evidence, address(2, 80), true).nodelay.no, 1u);
+}
+
+}  // namespace
+}  // namespace tailward::diag::testing

@@ -1,0 +1,147 @@
+// Connection, segments that were held back, or were too many: Nagle, cork, small writes, windows.
+
+#include <algorithm>
+
+#include "diag/connection.h"
+
+namespace tailward::diag {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr Duration kPromptRelease = milliseconds(1);
+constexpr Duration kNearMiss = milliseconds(40);
+// TCP_CORK's limit, less a tick, and with the timer's granularity and some way to go.
+constexpr Duration kCorkFrom = milliseconds(197);
+constexpr Duration kCorkUntil = milliseconds(218);
+constexpr Duration kCorkMissFrom = milliseconds(20);
+constexpr Duration kCorkMissUntil = milliseconds(1000);
+constexpr Duration kRunGap = milliseconds(3);
+constexpr Duration kRunPace = microseconds(150);  // from one write to the next, on average
+constexpr std::uint32_t kRunMin = 50;
+constexpr std::uint32_t kSegmentOfLoopback = 8192;
+constexpr Duration kWayOfKernels = microseconds(300);
+constexpr Duration kWayOfPaths = microseconds(500);
+constexpr std::uint8_t kBulkStreak = 4;
+
+}  // namespace
+
+// RFC 896 against RFC 1122: a small segment waits until everything is acknowledged, and the peer
+// waits before it acknowledges. Seen as: an ACK that came late, and the segment right behind it.
+void Connection::check_nagle(Side side, const Segment& s) {
+  const Release& release = half_[side].release;
+  if (!release.valid || is_full(side, s.payload)) return;
+  const Duration to_sender = way(side);
+  const Duration since = now_ - release.at;
+  // It left before that ACK can have reached its sender.
+  if (to_sender > kPromptRelease && since < to_sender * 7 / 10) return;
+  const Duration gap =
+      std::max(Duration{0}, since - (to_sender > kWayOfKernels ? to_sender : Duration{0}));
+  const Half& half = half_[side];
+  if (gap > kPromptRelease + to_sender / 4) {
+    if (gap <= kNearMiss) collector_->miss(tag_, StallKind::kHeldByNagle, side);
+    return;
+  }
+  emit({.kind = StallKind::kHeldByNagle,
+        .sender = side,
+        .from = half.data_at,
+        .until = now_,
+        .amount = now_ - half.data_at,
+        .packets = {half.data_number, release.number, s.number},
+        .gap = gap,
+        .late = release.late,
+        .after_full = half.data_full,
+        .first_bytes = half.data_bytes,
+        .second_bytes = s.payload});
+}
+
+// A corked segment leaves when the kernel's patience is over: 200 ms after there was nothing left
+// to wait for but the rest of it.
+void Connection::check_cork(Side side, const Segment& s) {
+  const Half& half = half_[side];
+  const Half& peer = half_[other(side)];
+  if (half.next != half.acked || is_full(side, s.payload) || peer.zero) return;
+  const bool continues = half.data_at > peer.data_at;
+  if (side == kClient && !continues) return;  // the user's own time between two requests
+  const Duration enabled = std::max({half.data_at, half.all_acked_at, peer.data_at});
+  if (enabled == Duration{0}) return;
+  const Duration delay = now_ - enabled - (way(side) > kWayOfKernels ? way(side) : Duration{0});
+  if (delay < kCorkMissFrom || delay > kCorkMissUntil) return;
+  // The timer is the RTO, which follows the round-trip times, delayed ACKs included.
+  const Duration slack = way(side) * 3 / 2 + peer.answers.quantile(0.9) * 3 / 2;
+  if (delay < kCorkFrom || delay > kCorkUntil + slack) {
+    if (!continues) collector_->miss(tag_, StallKind::kCorked, side);
+    return;
+  }
+  emit({.kind = StallKind::kCorked,
+        .sender = side,
+        .from = enabled,
+        .until = now_,
+        .amount = now_ - enabled,
+        .packets = {continues ? half.data_number : peer.data_number, s.number},
+        .gap = delay,
+        .after_full = continues && half.data_full,
+        .second_bytes = s.payload});
+}
+
+void Connection::track_run(Side side, const Segment& s) {
+  Half& half = half_[side];
+  if (half.run.count > 0 && now_ - half.run.last > kRunGap) finish_run(side);
+  Run& run = half.run;
+  const std::uint32_t size = std::min(mss(side), kSegmentOfLoopback);
+  if (run.count == 0) run = {.began = now_, .first_number = s.number};
+  run.last = now_;
+  run.last_number = s.number;
+  run.bytes += s.payload;
+  run.count += (s.payload + size - 1) / size;
+  if (s.payload <= size / 4) ++run.small;
+}
+
+void Connection::finish_run(Side side) {
+  Run& run = half_[side].run;
+  if (run.count >= kRunMin && run.small * 2 >= run.count) {
+    const Duration took = run.last - run.began;
+    const Duration pace = took / (run.count - 1);
+    const std::uint32_t size = std::min(mss(side), kSegmentOfLoopback);
+    const auto needed = static_cast<std::uint32_t>((run.bytes + size - 1) / size);
+    if (pace <= kRunPace && needed < run.count) {
+      emit({.kind = StallKind::kSmallWrites,
+            .sender = side,
+            .from = run.began,
+            .until = run.last,
+            .amount = took / run.count * (run.count - needed),
+            .packets = {run.first_number, run.last_number},
+            .gap = pace,
+            .segments = run.count,
+            .bytes = run.bytes});
+    }
+  }
+  run = {};
+}
+
+void Connection::track_flight(Side side, const Segment& s) {
+  Half& half = half_[side];
+  const Half& peer = half_[other(side)];
+  if (half.streak < kBulkStreak) {
+    ++half.streak;
+    if (!half.flight && half.streak < kBulkStreak) return;
+  }
+  if (!half.flight) half.flight = std::make_unique<FlightTracker>();
+  const auto limit =
+      half.flight->sent(now_, s.seq + s.payload, mss(side), way(side), peer.window_max);
+  if (!limit) return;
+  // Between programs of one host the level is that of the loopback's queue.
+  if (limit->kind == StallKind::kSendBuffer && way(kClient) + way(kServer) < kWayOfPaths) return;
+  emit({.kind = limit->kind,
+        .sender = side,
+        .from = limit->from,
+        .until = limit->until,
+        .amount = limit->amount,
+        .packets = {half.data_number, s.number},
+        .in_flight = limit->in_flight,
+        .window_max = peer.window_max,
+        .window_known = saw_start_});
+}
+
+}  // namespace tailward::diag

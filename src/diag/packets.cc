@@ -1,0 +1,218 @@
+#include "diag/packets.h"
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstring>
+#include <deque>
+#include <list>
+
+#include "base/rng.h"
+#include "diag/collector.h"
+#include "diag/connection.h"
+
+namespace tailward::diag {
+namespace {
+
+// Ended connections stay for what still comes: the last ACK, a FIN sent again.
+constexpr std::size_t kClosedKept = 1024;
+// Captures of several devices are not quite in order. More than this is a clock that was set.
+constexpr Duration kClockStep = std::chrono::milliseconds(100);
+constexpr std::uint32_t kGiant = 1500;
+
+struct Key {
+  SocketAddress low, high;
+  friend bool operator==(const Key&, const Key&) = default;
+};
+
+struct KeyHash {
+  std::size_t operator()(const Key& key) const {
+    std::uint64_t words[4];
+    std::memcpy(words, key.low.address.bytes.data(), 16);
+    std::memcpy(words + 2, key.high.address.bytes.data(), 16);
+    const std::uint64_t ports = (std::uint64_t{key.low.port} << 16) | key.high.port;
+    return mix64(words[0] ^ mix64(words[1] + ports) ^ (words[2] << 1) ^ (words[3] * 31));
+  }
+};
+
+}  // namespace
+
+std::string_view to_string(Vantage vantage) {
+  switch (vantage) {
+    case Vantage::kUnknown:
+      return "unknown";
+    case Vantage::kServer:
+      return "server";
+    case Vantage::kClient:
+      return "client";
+    case Vantage::kBetween:
+      return "between";
+    case Vantage::kLoopback:
+      return "loopback";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(StallKind kind) {
+  switch (kind) {
+    case StallKind::kHeldByNagle:
+      return "held by Nagle";
+    case StallKind::kSmallWrites:
+      return "small writes";
+    case StallKind::kCorked:
+      return "corked";
+    case StallKind::kSendBuffer:
+      return "send buffer full";
+    case StallKind::kReceiveWindow:
+      return "receive window full";
+    case StallKind::kZeroWindow:
+      return "reader not reading";
+    case StallKind::kRetransmission:
+      return "retransmission";
+    case StallKind::kSynUnanswered:
+      return "SYN unanswered";
+    case StallKind::kSynDropped:
+      return "SYN dropped by its host";
+    case StallKind::kFirstTurn:
+      return "waiting to be accepted";
+    case StallKind::kWire:
+      return "slow path";
+  }
+  return "";
+}
+
+class PacketAnalyser::Impl {
+ public:
+  Impl(std::vector<std::uint16_t> server_ports, PacketLimits limits)
+      : server_ports_(std::move(server_ports)), limits_(limits), collector_(limits) {
+    limits_.connections_max = std::max<std::size_t>(1, limits_.connections_max);
+  }
+
+  void add(const Segment& s);
+  PacketAnalysis finish();
+
+ private:
+  struct Entry {
+    Key key;
+    Connection connection;
+    bool closed = false;  // stands in closed_, not in open_
+    bool low_is_client = false;
+  };
+  using Entries = std::list<Entry>;
+
+  [[nodiscard]] Duration monotonic(Duration at);
+  [[nodiscard]] bool from_client(const Segment& s) const;
+  Entries::iterator find(const Segment& s, const Key& key, bool from_low);
+  Entries::iterator open(const Segment& s, const Key& key, bool from_low);
+  void close(Entries::iterator entry);
+  void let_go(Entries& entries, Entries::iterator entry);
+
+  std::vector<std::uint16_t> server_ports_;
+  PacketLimits limits_;
+  Collector collector_;
+  PacketAnalysis analysis_;
+  Duration shift_{};  // added to times since the clock stepped back
+  std::uint32_t serial_ = 0;
+  Entries open_, closed_;  // the longest idle, the longest closed first
+  boost::unordered_flat_map<Key, Entries::iterator, KeyHash> by_key_;
+};
+
+// Time that never runs backwards: a clock that was set back goes on from where it was.
+Duration PacketAnalyser::Impl::monotonic(Duration at) {
+  at += shift_;
+  if (analysis_.packets == 0) {
+    analysis_.first = analysis_.last = at;
+    return at;
+  }
+  if (at < analysis_.last) {
+    if (analysis_.last - at > kClockStep) {
+      ++analysis_.clock_steps;
+      shift_ += analysis_.last - at;
+    }
+    at = analysis_.last;
+  }
+  analysis_.last = at;
+  return at;
+}
+
+bool PacketAnalyser::Impl::from_client(const Segment& s) const {
+  const auto serves = [&](std::uint16_t port) {
+    return std::find(server_ports_.begin(), server_ports_.end(), port) != server_ports_.end();
+  };
+  if (serves(s.to.port) != serves(s.from.port)) return serves(s.to.port);
+  if (s.syn) return !s.ack_flag;
+  return s.from.port >= s.to.port;
+}
+
+void PacketAnalyser::Impl::let_go(Entries& entries, Entries::iterator entry) {
+  entry->connection.finish();
+  const auto found = by_key_.find(entry->key);
+  if (found != by_key_.end() && found->second == entry) by_key_.erase(found);
+  entries.erase(entry);
+}
+
+auto PacketAnalyser::Impl::open(const Segment& s, const Key& key, bool from_low)
+    -> Entries::iterator {
+  if (open_.size() >= limits_.connections_max) {
+    ++analysis_.connections_let_go;
+    let_go(open_, open_.begin());
+  }
+  const bool client = from_client(s);
+  open_.push_back(
+      {key, Connection(serial_++, client ? s.from : s.to, client ? s.to : s.from, collector_),
+       false, from_low == client});
+  const auto entry = std::prev(open_.end());
+  ++analysis_.connections_seen;
+  by_key_[key] = entry;
+  return entry;
+}
+
+auto PacketAnalyser::Impl::find(const Segment& s, const Key& key, bool from_low)
+    -> Entries::iterator {
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return open(s, key, from_low);
+  const auto entry = found->second;
+  const Side side = entry->low_is_client == from_low ? kClient : kServer;
+  if (!entry->connection.is_reuse(side, s)) return entry;
+  let_go(entry->closed ? closed_ : open_, entry);
+  return open(s, key, from_low);
+}
+
+void PacketAnalyser::Impl::close(Entries::iterator entry) {
+  entry->closed = true;
+  closed_.splice(closed_.end(), open_, entry);
+  if (closed_.size() > kClosedKept) let_go(closed_, closed_.begin());
+}
+
+void PacketAnalyser::Impl::add(const Segment& s) {
+  const Duration at = monotonic(s.at);
+  ++analysis_.packets;
+  if (s.payload > 0) ++analysis_.data_segments;
+  if (s.payload > kGiant) ++analysis_.giant_segments;
+  if (s.options_cut) ++analysis_.options_cut;
+  const bool from_low = s.from < s.to;
+  const Key key = from_low ? Key{s.from, s.to} : Key{s.to, s.from};
+  const auto entry = find(s, key, from_low);
+  const Side side = entry->low_is_client == from_low ? kClient : kServer;
+  entry->connection.add(side, s, at);
+  if (entry->closed) return;
+  if (entry->connection.closed()) {
+    close(entry);
+  } else {
+    open_.splice(open_.end(), open_, entry);
+  }
+}
+
+PacketAnalysis PacketAnalyser::Impl::finish() {
+  while (!closed_.empty()) let_go(closed_, closed_.begin());
+  while (!open_.empty()) let_go(open_, open_.begin());
+  collector_.finish(analysis_);
+  return std::move(analysis_);
+}
+
+PacketAnalyser::PacketAnalyser(std::vector<std::uint16_t> server_ports, PacketLimits limits)
+    : impl_(std::make_unique<Impl>(std::move(server_ports), limits)) {}
+PacketAnalyser::~PacketAnalyser() = default;
+void PacketAnalyser::add(const Segment& segment) { impl_->add(segment); }
+PacketAnalysis PacketAnalyser::finish() { return impl_->finish(); }
+
+}  // namespace tailward::diag

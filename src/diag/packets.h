@@ -1,0 +1,216 @@
+// The packet analyser: segments in, in the order of capture; connections, requests, stalls and the
+// packets that prove them out. Streaming: memory follows the number of connections that are open at
+// the same time, not the length of the capture.
+//
+// Requests are found without knowing the protocol, by turn-taking: a request begins with its first
+// byte (or with the SYN, for the first of a connection) and ends with the last byte of the answer
+// acknowledged. The parts of a request sum to its wall time; stalls are parts.
+//
+// Thread safety: one thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "diag/finding.h"
+#include "diag/segment.h"
+#include "diag/socket_facts.h"
+#include "stats/histogram.h"
+
+namespace tailward::diag {
+
+struct PacketLimits {
+  std::size_t connections_max =
+      100'000;                      // open at once (2 KB each); the longest idle one is let go
+  std::size_t turns_max = 500'000;  // kept for contrast and prediction; then a sample of them
+  std::size_t proofs_max = 64;      // connections whose proving packets are kept
+  std::size_t recent_max = 48;      // segments of a connection that are remembered
+};
+
+// Where the capture was made, as seen from the server; decides which delays can be told apart.
+enum class Vantage { kUnknown, kServer, kClient, kBetween, kLoopback };
+std::string_view to_string(Vantage vantage);
+
+// The time that a turn (a request) lost in one way. See to_string() for the words.
+enum class StallKind : std::uint8_t {
+  kHeldByNagle,     // a small segment waited for the ACK of the one before it
+  kSmallWrites,     // a stream of small segments: the time beyond what full ones would take
+  kCorked,          // a part of a segment left after the kernel's 200 ms
+  kSendBuffer,      // the sender waited for ACKs with window, cwnd and data to spare
+  kReceiveWindow,   // the window was full, and it is small
+  kZeroWindow,      // the reader let it fill up
+  kRetransmission,  // RTO, tail-loss probe or fast retransmission
+  kSynUnanswered,   // a SYN was sent again
+  kSynDropped,      // a SYN reached its host, which did not answer
+  kFirstTurn,       // the first request of a connection waited to be accepted
+  kWire,            // round-trip time beyond the connection's or the peer's smallest
+};
+inline constexpr std::size_t kStallKinds = 11;
+std::string_view to_string(StallKind kind);  // "held by Nagle", … as in the tables
+// As the parts of a request are named: "held by Nagle", "retransmission", …
+std::string_view to_string(StallKind kind);
+
+// What a stall looked like, with the packets that show it.
+struct Stall {
+  StallKind kind{};
+  Duration from{};  // as in Segment::at
+  Duration until{};
+  bool sender_is_client = false;  // whose data waited
+  std::vector<std::uint64_t> packets = {};
+};
+
+// One turn: a request and its answer. Durations; they sum to `total`.
+struct Turn {
+  std::uint32_t connection = 0;  // index into PacketAnalysis::connections, or UINT32_MAX
+  Duration began{};
+  Duration total{};
+  Duration handshake{};  // of the connection's first turn
+  Duration request{};    // from its first to its last byte, as captured
+  Duration wire{};       // to the server and back, as seen from where the capture was made
+  Duration think{};      // from the request's last byte to the answer's first, less the wire
+  Duration response{};   // from the answer's first byte to its last
+  // Until the last byte was acknowledged; no longer than the way to the client and back, unless
+  // something was lost or held: that the client delays its acknowledgement keeps nobody waiting.
+  Duration tail{};
+  std::array<std::uint32_t, kStallKinds> stalled_us{};  // contained in the parts above
+};
+
+struct ConnectionSummary {
+  SocketAddress client;  // who sent the SYN; without one, who spoke first or has the higher port
+  SocketAddress server;
+  bool saw_start = false;
+  bool saw_end = false;
+  bool one_sided = false;
+  Vantage vantage = Vantage::kUnknown;
+  std::optional<Duration> handshake;  // SYN to the ACK of the SYN-ACK
+  std::optional<Duration> rtt_min, rtt_median;
+  std::uint64_t packets = 0, retransmissions = 0, duplicates = 0, reordered = 0, turns = 0;
+  std::uint64_t bytes_from_client = 0, bytes_from_server = 0;
+  std::uint64_t segments_from_client = 0, segments_from_server = 0;
+  std::array<Duration, kStallKinds> stalled{};
+};
+
+// A connection with its proving packets, for a picture.
+struct Proof {
+  std::uint32_t connection = 0;
+  Stall stall;
+  std::vector<Segment> segments = {};  // in order of capture, around the stall
+};
+
+// The 10 %, 50 % and 90 % quantiles of what recurred.
+struct Spread {
+  Duration low{}, median{}, high{};
+};
+
+// What the stalls of one kind have in common, at one service and in one direction.
+struct StallPattern {
+  StallKind kind{};
+  SocketAddress server;
+  bool sender_is_client = false;
+  std::uint64_t count = 0;
+  // Occasions that were alike but for their timing: an application's pause makes as many of these
+  // as of the others.
+  std::uint64_t misses = 0;
+  std::uint64_t connections = 0;
+  Duration total{}, longest{};
+  Spread length;
+  // Nagle: from the ACK to the segment that it let go. Cork: from what should have sent the segment
+  // to the segment. Small writes: from one to the next. Both less the way through the network.
+  Spread gap;
+  Spread late;  // Nagle: the ACK, less the way
+  // Cork: how well the segments are in step with the tick of a kernel's timers (1, 4 or 10 ms),
+  // 0…1; and how likely that is by chance.
+  double in_step = 0, in_step_by_chance = 1;
+  std::uint64_t after_full = 0;  // those whose segment followed a full-sized one
+  std::uint64_t timeouts = 0, probes = 0, fast = 0, spurious = 0;
+  std::uint64_t segments = 0, bytes = 0;
+  std::uint32_t first_bytes = 0, second_bytes = 0;  // the pieces of a message that was held
+  std::uint32_t in_flight = 0, window_max = 0;      // the largest
+  bool window_known = true;                         // the connections' scales were seen
+  std::vector<std::uint64_t> packets = {};          // of the longest
+};
+
+// One listening address.
+struct ServiceSummary {
+  SocketAddress server;
+  Vantage vantage = Vantage::kUnknown;  // of most of its connections
+  std::uint64_t connections = 0, refused = 0, syns_repeated = 0;
+  std::optional<Duration> rtt_min;  // the whole way
+  std::vector<std::uint64_t> refused_packets = {};
+};
+
+struct PacketAnalysis {
+  std::uint64_t packets = 0;  // TCP segments that were looked at
+  std::uint64_t data_segments = 0, retransmissions = 0, duplicates = 0, reordered = 0;
+  std::uint64_t connections_seen = 0, connections_let_go = 0;  // the latter: over a limit
+  std::uint64_t one_sided = 0, options_cut = 0, giant_segments = 0, clock_steps = 0;
+  Duration first{}, last{};
+  std::vector<ConnectionSummary> connections =
+      {};                    // the ones with most stalled time first, limited
+  stats::Histogram latency;  // of all turns
+  std::vector<Turn> turns = {};
+  std::uint64_t turns_seen = 0;
+  std::vector<Proof> proofs = {};
+  std::vector<StallPattern> patterns = {};
+  std::vector<ServiceSummary> services = {};
+};
+
+class PacketAnalyser {
+ public:
+  // `server_ports`: those sides are servers, whatever the packets suggest; may be empty.
+  explicit PacketAnalyser(std::vector<std::uint16_t> server_ports = {}, PacketLimits limits = {});
+  ~PacketAnalyser();
+  PacketAnalyser(const PacketAnalyser&) = delete;
+  PacketAnalyser& operator=(const PacketAnalyser&) = delete;
+
+  void add(const Segment& segment);
+  // What there is until now; the connections still open are taken as they stand. Call once.
+  [[nodiscard]] PacketAnalysis finish();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Everything the network level knows.
+struct NetworkEvidence {
+  const PacketAnalysis* packets = nullptr;
+  std::span<const SocketFacts> sockets = {};  // at the end of the watch
+  std::span<const SocketFacts> earlier = {};  // at its begin: counters are taken as differences
+  // What was seen of listeners meanwhile: the fullest queue, and how often it was full.
+  struct ListenerWatch {
+    SocketAddress local;
+    std::uint32_t queue_max = 0, backlog = 0;
+    std::uint64_t looks = 0, looks_waiting = 0, looks_full = 0;
+  };
+  std::span<const ListenerWatch> listeners = {};
+  std::optional<HostCounters> counters = {};
+  std::uint64_t packets_lost = 0;  // by the capture
+};
+
+struct NetworkDiagnosis {
+  std::vector<Finding> findings = {};  // by the P99 that fixing each would give, then by cost
+  std::uint64_t requests = 0;
+  Duration slow_from{};  // requests of at least this are slow: P99, or the slowest few
+  struct Part {
+    std::string name;
+    Duration slow{}, normal{}, extra{};  // means, per request
+    double share_of_slow = 0;
+    bool within_others = false;  // a kind of stall: contained in the parts, which sum to the whole
+  };
+  std::vector<Part> parts = {};
+  Duration unexplained{};  // of the slow requests' extra time, per request: in no part and no stall
+  std::string sentence;    // the verdict in one sentence, also when there is no finding
+};
+
+// Contrast and rules. Pure. Findings in the order in which to act on them.
+NetworkDiagnosis diagnose_network(const NetworkEvidence& evidence);
+
+}  // namespace tailward::diag

@@ -1,0 +1,125 @@
+#include "lab/sick.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace tailward::lab {
+namespace {
+
+using diag::Cause;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+std::size_t drawn_bytes(Rng& rng, std::size_t low, std::size_t high) {
+  return static_cast<std::size_t>(rng.uniform(static_cast<double>(low), static_cast<double>(high)));
+}
+
+Duration drawn(Rng& rng, Duration low, Duration high) {
+  return Duration{static_cast<std::int64_t>(
+      rng.uniform(static_cast<double>(low.count()), static_cast<double>(high.count())))};
+}
+
+std::string known_names() {
+  std::string names;
+  for (const Sickness& sickness : sicknesses()) {
+    names += (names.empty() ? "" : ", ") + std::string(to_string(sickness.cause));
+  }
+  return names;
+}
+
+// Bulk both ways: what a window or a buffer holds back.
+bool is_upload(Cause cause) {
+  return cause == Cause::kSmallReceiveWindow || cause == Cause::kSlowReader;
+}
+
+}  // namespace
+
+const std::vector<Sickness>& sicknesses() {
+  static const std::vector<Sickness> all{
+      {Cause::kNone, "healthy: some requests take long, in the program itself", false},
+      {Cause::kNagleDelayedAck, "head and body of an answer in two writes, TCP_NODELAY off", false},
+      {Cause::kSmallWrites, "an answer in 64-byte writes, one segment each", false},
+      {Cause::kCorked, "TCP_CORK set before an answer, and forgotten", false},
+      {Cause::kSmallSendBuffer, "SO_SNDBUF pinned small, answers of some hundred KiB", true},
+      {Cause::kSmallReceiveWindow, "SO_RCVBUF pinned small, uploads of some hundred KiB", true},
+      {Cause::kPacketLoss, "the network loses packets", true},
+      {Cause::kSynLoss, "the network loses packets of the handshake", true},
+      {Cause::kListenOverflow, "a short accept queue, clients that come in bursts", false},
+      {Cause::kSlowAccept, "an acceptor with other things to do", false},
+      {Cause::kSlowReader, "uploads that are read slowly", false},
+  };
+  return all;
+}
+
+Result<Sickness> find_sickness(std::string_view name) {
+  for (const Sickness& sickness : sicknesses()) {
+    if (to_string(sickness.cause) == name) return sickness;
+  }
+  return fail(ErrorKind::kInvalid, "there is no sickness '" + std::string(name) + "'",
+              "one of: " + known_names());
+}
+
+SickModel draw_sick_model(const Sickness& sickness, std::uint64_t seed, double severity) {
+  Rng rng = Rng::stream(seed, static_cast<std::uint64_t>(sickness.cause));
+  SickModel model;
+  model.cause = sickness.cause;
+  model.seed = seed;
+  model.severity = severity;
+  model.over_link = sickness.needs_link || rng.chance(0.5);
+  model.think = drawn(rng, microseconds(500), milliseconds(4));
+  model.answer_bytes = drawn_bytes(rng, 200, 1200);
+  // Window and buffer hold back by round trips: there must be some.
+  const bool bulk = is_upload(model.cause) || model.cause == Cause::kSmallSendBuffer;
+  model.link.delay = bulk ? drawn(rng, milliseconds(3), milliseconds(10))
+                          : drawn(rng, microseconds(200), milliseconds(3));
+  // All requests suffer, or only those that take one path through the program.
+  model.sick_share = rng.chance(0.5) ? 1 : rng.uniform(0.1, 0.6);
+  switch (model.cause) {
+    case Cause::kSmallWrites:
+      model.answer_bytes = drawn_bytes(rng, 32'000, 96'000);
+      break;
+    case Cause::kCorked:
+      // With full segments before the one that is held, or without.
+      if (rng.chance(0.5)) model.answer_bytes = drawn_bytes(rng, 3'000, 20'000);
+      break;
+    case Cause::kSmallSendBuffer:
+      model.answer_bytes = drawn_bytes(rng, 128'000, 400'000);
+      break;
+    case Cause::kSmallReceiveWindow:
+      model.upload_bytes = drawn_bytes(rng, 128'000, 400'000);
+      break;
+    case Cause::kSlowReader:
+      model.upload_bytes = drawn_bytes(rng, 1'000'000, 3'000'000);
+      break;
+    case Cause::kPacketLoss:
+      if (rng.chance(0.5)) model.answer_bytes = drawn_bytes(rng, 5'000, 60'000);
+      model.link.loss = std::min(0.3, rng.uniform(0.02, 0.05) * severity);
+      break;
+    case Cause::kSynLoss:
+      model.link.syn_loss = std::min(0.9, rng.uniform(0.1, 0.25) * severity);
+      break;
+    case Cause::kNone:
+      if (rng.chance(0.3)) model.answer_bytes = drawn_bytes(rng, 5'000, 200'000);
+      if (rng.chance(0.3)) model.upload_bytes = drawn_bytes(rng, 1'000, 100'000);
+      break;
+    default:
+      break;
+  }
+  return model;
+}
+
+bool Pause::wait(Duration length) {
+  std::unique_lock lock(mutex_);
+  return !wake_.wait_for(lock, length, [this] { return ended_.load(); });
+}
+
+void Pause::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  wake_.notify_all();
+}
+
+}  // namespace tailward::lab

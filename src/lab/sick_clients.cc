@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <span>
+
+#include "http/codec.h"
+#include "lab/sick.h"
+
+namespace tailward::lab {
+namespace {
+
+using diag::Cause;
+using std::chrono::milliseconds;
+
+constexpr Duration kConnectMax = std::chrono::seconds(6);
+constexpr Duration kAnswerMax = std::chrono::seconds(20);
+
+bool comes_in_bursts(Cause cause) { return cause == Cause::kListenOverflow; }
+
+std::size_t clients_of(const SickModel& model) {
+  switch (model.cause) {
+    case Cause::kListenOverflow:
+      return 12;
+    case Cause::kSlowAccept:
+      return 5;
+    case Cause::kSlowReader:
+    case Cause::kSmallSendBuffer:
+    case Cause::kSmallReceiveWindow:
+      return 3;
+    default:
+      return 6;
+  }
+}
+
+// Requests of one connection; 0: as long as the client lives.
+std::size_t requests_of(const SickModel& model) {
+  switch (model.cause) {
+    case Cause::kSynLoss:
+    case Cause::kListenOverflow:
+      return 1;
+    case Cause::kSlowAccept:
+      return 6;
+    case Cause::kNone:
+      return model.seed % 3 == 0 ? 4 : 0;
+    default:
+      return 0;
+  }
+}
+
+// Reads one answer after another from a connection.
+class Asker : public http::Sink<http::Response> {
+ public:
+  explicit Asker(net::BlockingSocket socket) : socket_(std::move(socket)) {}
+
+  Result<void> ask(const std::string& request) {
+    if (Result<void> sent = socket_.write_all(request); !sent) return sent;
+    parser_.reset();
+    char buffer[16 * 1024];
+    while (!parser_.done()) {
+      const Result<std::size_t> got = socket_.read_some(buffer);
+      if (!got) return fail(got.error());
+      if (*got == 0) return parser_.feed_eof();
+      const Result<std::size_t> taken = parser_.feed(std::span(buffer, *got));
+      if (!taken) return fail(taken.error());
+    }
+    return {};
+  }
+
+  void on_head(http::Response&&) override {}
+  void on_body(std::span<const char>) override {}
+  void on_end() override {}
+
+ private:
+  net::BlockingSocket socket_;
+  http::ResponseParser parser_{*this};
+};
+
+std::string request_of(const SickModel& model, const io::Endpoint& server) {
+  http::Request request;
+  request.method = model.upload_bytes > 0 ? "POST" : "GET";
+  request.target = "/";
+  request.fields.add("Host", io::to_string(server));
+  if (model.upload_bytes > 0) {
+    request.body = http::BodyKind::kLength;
+    request.content_length = model.upload_bytes;
+  }
+  std::string text;
+  http::append_head(text, request);
+  return text + std::string(model.upload_bytes, 'u');
+}
+
+}  // namespace
+
+SickClients::SickClients(const SickModel& model, const io::Endpoint& server)
+    : model_(model), server_(server) {
+  for (std::size_t number = 0; number < clients_of(model); ++number) {
+    threads_.emplace_back([this, number] { run(number); });
+  }
+}
+
+SickClients::~SickClients() {
+  begin_stop();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+SickClients::Counts SickClients::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+void SickClients::run(std::size_t number) {
+  Rng rng = Rng::stream(model_.seed, 1'000'000 + number);
+  constexpr Duration kBurstEvery = milliseconds(150);
+  while (!pause_.ended()) {
+    const bool good = visit(rng, requests_of(model_));
+    // A burst is a burst because all wait for the same thing and then come at once.
+    Duration rest = comes_in_bursts(model_.cause)
+                        ? kBurstEvery
+                        : Duration{static_cast<std::int64_t>(rng.exponential(10e6))};
+    if (!good) rest = std::max<Duration>(rest, milliseconds(50));
+    if (!pause_.wait(rest)) return;
+  }
+}
+
+bool SickClients::visit(Rng& rng, std::size_t requests) {
+  Result<net::BlockingSocket> socket =
+      net::BlockingSocket::connect(server_, {.nodelay = true, .timeout = kConnectMax});
+  if (!socket) {
+    count(fail(socket.error()));
+    return false;
+  }
+  socket->set_timeout(kAnswerMax);
+  Asker asker(std::move(*socket));
+  const std::string request = request_of(model_, server_);
+  for (std::size_t done = 0; requests == 0 || done < requests; ++done) {
+    const Result<void> answered = asker.ask(request);
+    count(answered);
+    if (!answered) return false;
+    const double rest_mean = model_.upload_bytes > 100'000 ? 5e6 : 12e6;
+    if (!pause_.wait(Duration{static_cast<std::int64_t>(rng.exponential(rest_mean))})) return true;
+  }
+  return true;
+}
+
+void SickClients::count(const Result<void>& outcome) {
+  const std::lock_guard lock(mutex_);
+  if (outcome) {
+    ++counts_.requests;
+    return;
+  }
+  ++counts_.failed;
+  if (counts_.first_error.empty()) counts_.first_error = outcome.error().message;
+}
+
+}  // namespace tailward::lab

@@ -1,0 +1,296 @@
+#include "lab/truth.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "base/units.h"
+
+namespace tailward::lab {
+namespace {
+
+using report::Json;
+
+constexpr Duration kWarmUp = std::chrono::milliseconds(300);
+constexpr double kShareMin = 0.95;
+
+constexpr std::string_view kLive = "live";
+constexpr std::string_view kCapture = "capture";
+constexpr std::string_view kClientCapture = "client's capture";
+
+// A folder of our own for captures that nobody wants to keep.
+class CaptureFolder {
+ public:
+  explicit CaptureFolder(const std::string& keep) : keep_(!keep.empty()) {
+    std::error_code ignored;
+    path_ = keep_ ? std::filesystem::path(keep)
+                  : std::filesystem::temp_directory_path(ignored) /
+                        fmt::format("tailward-truth-{}", static_cast<const void*>(this));
+    std::filesystem::create_directories(path_, ignored);
+  }
+  ~CaptureFolder() {
+    std::error_code ignored;
+    if (!keep_) std::filesystem::remove_all(path_, ignored);
+  }
+  CaptureFolder(const CaptureFolder&) = delete;
+  CaptureFolder& operator=(const CaptureFolder&) = delete;
+  [[nodiscard]] std::string file(const SickModel& model, std::string_view what) const {
+    return (path_ / fmt::format("{}-{}-{}.pcap", to_string(model.cause), model.seed, what))
+        .string();
+  }
+
+ private:
+  bool keep_;
+  std::filesystem::path path_;
+};
+
+TruthCase score(const SickModel& model, std::string_view from,
+                const diagnose::Diagnosis& diagnosis) {
+  TruthCase result{.sick = model.cause,
+                   .seed = model.seed,
+                   .over_link = model.over_link,
+                   .from = std::string(from),
+                   .requests = diagnosis.packets.turns_seen,
+                   .sentence = diagnosis.network.sentence};
+  if (!diagnosis.network.findings.empty()) {
+    const diag::Finding& first = diagnosis.network.findings.front();
+    result.found = first.cause;
+    result.certainty = first.certainty;
+    result.sentence = first.sentence;
+  }
+  // All of these are causes; a healthy server has no layer at fault.
+  result.layer_right = diagnosis.network.findings.empty()
+                           ? model.cause == diag::Cause::kNone
+                           : diagnosis.network.findings.front().layer == diag::Layer::kCause &&
+                                 model.cause != diag::Cause::kNone;
+  return result;
+}
+
+// What the clients' end of the link sees meanwhile, into a file.
+class ClientCapture {
+ public:
+  ClientCapture(SickService& service, const std::string& file) {
+    static_cast<void>(service.run_at_client([&] {
+      Result<std::unique_ptr<probe::LiveCapture>> opened = probe::LiveCapture::open(
+          {.interface = net::Link::interface_name(), .ports = {service.port()}, .write_to = file});
+      if (opened) capture_ = std::move(*opened);
+    }));
+    if (!capture_) return;
+    thread_ = std::thread([this] {
+      probe::SegmentSink nothing = [](const diag::Segment&) {};
+      while (!done_ && capture_->poll(std::chrono::milliseconds(50), nothing)) {
+      }
+    });
+  }
+  ~ClientCapture() { finish(); }
+  ClientCapture(const ClientCapture&) = delete;
+  ClientCapture& operator=(const ClientCapture&) = delete;
+  // False: there was no capture.
+  bool finish() {
+    done_ = true;
+    if (thread_.joinable()) thread_.join();
+    const bool had = capture_ != nullptr;
+    capture_.reset();
+    return had;
+  }
+
+ private:
+  std::unique_ptr<probe::LiveCapture> capture_;
+  std::atomic<bool> done_ = false;
+  std::thread thread_;
+};
+
+Result<void> run_once(const SickModel& model, const TruthOptions& options,
+                      const CaptureFolder& folder, const diagnose::Hooks& hooks, Truth& truth) {
+  Result<std::unique_ptr<SickService>> service = SickService::start(model);
+  if (!service) return fail(service.error());
+  hooks.wait(kWarmUp);
+  const std::string file = folder.file(model, "server");
+  const std::string client_file = folder.file(model, "client");
+  std::unique_ptr<ClientCapture> at_client;
+  if (model.over_link) at_client = std::make_unique<ClientCapture>(**service, client_file);
+  // What `tailward diagnose --pid` does.
+  const Result<diagnose::Diagnosis> live = diagnose::diagnose_live(
+      {.pid = (*service)->server_pid(), .watch = options.watch, .write_to = file}, hooks);
+  const bool has_client_file = at_client && at_client->finish();
+  if (!live) return fail(live.error());
+  if (live->partial) return {};
+  truth.cases.push_back(score(model, kLive, *live));
+  const auto from_file = [&](const std::string& path, std::string_view from) -> Result<void> {
+    const Result<diagnose::Diagnosis> diagnosis = diagnose::diagnose_capture({.path = path}, hooks);
+    if (!diagnosis) return fail(diagnosis.error());
+    truth.cases.push_back(score(model, from, *diagnosis));
+    return {};
+  };
+  if (Result<void> read = from_file(file, kCapture); !read) return read;
+  return has_client_file ? from_file(client_file, kClientCapture) : Result<void>{};
+}
+
+std::string found_text(diag::Cause cause) { return std::string(to_string(cause)); }
+
+Json confusion_of(const Truth& truth, std::string_view from) {
+  Json confusion = Json::object();
+  for (const TruthCase& one : truth.cases) {
+    if (one.from != from) continue;
+    Json& cell = confusion[found_text(one.sick)][found_text(one.found)];
+    cell = cell.is_null() ? 1 : cell.get<int>() + 1;
+  }
+  return confusion;
+}
+
+Json score_of(const Truth& truth, std::string_view from) {
+  std::uint64_t layers = 0;
+  for (const TruthCase& one : truth.cases) layers += one.from == from && one.layer_right ? 1 : 0;
+  const std::uint64_t count = truth.count(from);
+  const auto share = [count](std::uint64_t part) {
+    return count == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(count);
+  };
+  return {{"runs", count},
+          {"first_finding_right", share(truth.right(from))},
+          {"layer_right", share(layers)},
+          {"confusion", confusion_of(truth, from)}};
+}
+
+report::Table score_table(const Truth& truth) {
+  report::Table table;
+  table.title = "First finding right";
+  table.columns = {{"sickness", report::Align::kLeft},
+                   {"live"},
+                   {"capture"},
+                   {"client's"},
+                   {"what else was found first", report::Align::kLeft}};
+  for (const Sickness& sickness : sicknesses()) {
+    std::map<std::string_view, std::pair<std::uint64_t, std::uint64_t>> counts;
+    std::map<std::string, std::uint64_t> others;
+    for (const TruthCase& one : truth.cases) {
+      if (one.sick != sickness.cause) continue;
+      auto& [right, all] = counts[one.from];
+      ++all;
+      right += one.right() ? 1 : 0;
+      if (!one.right()) ++others[fmt::format("{} ({})", found_text(one.found), one.from)];
+    }
+    if (counts.empty()) continue;
+    std::vector<report::Cell> row{report::text_cell(found_text(sickness.cause))};
+    for (const std::string_view from : {kLive, kCapture, kClientCapture}) {
+      const auto [right, all] = counts[from];
+      row.push_back(
+          report::text_cell(all == 0 ? "–" : fmt::format("{}/{}", right, all),
+                            right == all ? report::Emphasis::kNone : report::Emphasis::kBad));
+    }
+    std::string text;
+    for (const auto& [other, count] : others) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, other);
+    }
+    row.push_back(report::text_cell(text));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace
+
+std::uint64_t Truth::count(std::string_view from) const {
+  return static_cast<std::uint64_t>(std::count_if(
+      cases.begin(), cases.end(), [from](const TruthCase& one) { return one.from == from; }));
+}
+
+std::uint64_t Truth::right(std::string_view from) const {
+  return static_cast<std::uint64_t>(
+      std::count_if(cases.begin(), cases.end(),
+                    [from](const TruthCase& one) { return one.from == from && one.right(); }));
+}
+
+bool Truth::ok() const {
+  const bool healthy_clean = std::none_of(cases.begin(), cases.end(), [](const TruthCase& one) {
+    return one.sick == diag::Cause::kNone && !one.right() && one.from != kClientCapture;
+  });
+  const auto enough = [this](std::string_view from) {
+    return static_cast<double>(right(from)) >= kShareMin * static_cast<double>(count(from));
+  };
+  return failed.empty() && healthy_clean && enough(kLive) && enough(kCapture);
+}
+
+Result<Truth> find_truth(const TruthOptions& options, const diagnose::Hooks& hooks) {
+  const std::vector<Sickness>& which = options.which.empty() ? sicknesses() : options.which;
+  const CaptureFolder folder(options.keep_in);
+  Truth truth;
+  diagnose::Hooks quiet = hooks;
+  quiet.progress = {};
+  const TimePoint began = hooks.now();
+  const std::uint64_t total = which.size() * options.runs;
+  std::uint64_t done = 0;
+  for (std::uint64_t run = 0; run < options.runs; ++run) {
+    for (const Sickness& sickness : which) {
+      if (hooks.stop_asked && hooks.stop_asked()) {
+        truth.partial = true;
+        return truth;
+      }
+      const SickModel model = draw_sick_model(sickness, options.seed + run, options.severity);
+      const Result<void> ran = run_once(model, options, folder, quiet, truth);
+      if (!ran) {
+        // Without the right to make a network nothing of this can be done: better said at once.
+        if (ran.error().kind == ErrorKind::kDenied && truth.cases.empty()) return fail(ran.error());
+        truth.failed.push_back(fmt::format("{}, seed {}: {}", to_string(model.cause), model.seed,
+                                           ran.error().message));
+      }
+      ++done;
+      if (hooks.progress) {
+        hooks.progress({std::string(to_string(sickness.cause)), done, total, hooks.now() - began});
+      }
+    }
+  }
+  return truth;
+}
+
+report::Report to_report(const Truth& truth, const TruthOptions& options,
+                         const report::RunInfo& run) {
+  report::Report report;
+  report.title = "Diagnosis against sick servers";
+  report.run = run;
+  report.summary = fmt::format(
+      "The first finding was right in {} of {} live runs and in {} of {} captures of them; watched "
+      "for {} each.",
+      truth.right(kLive), truth.count(kLive), truth.right(kCapture), truth.count(kCapture),
+      format_duration(options.watch));
+  report.add(score_table(truth));
+  for (const TruthCase& one : truth.cases) {
+    if (one.right()) continue;
+    report.add(
+        report::Note{report::NoteKind::kWarning,
+                     fmt::format("{}, seed {}{}, {}: found {} ({}): {}", to_string(one.sick),
+                                 one.seed, one.over_link ? " over a link" : "", one.from,
+                                 to_string(one.found), to_string(one.certainty), one.sentence)});
+  }
+  for (const std::string& failed : truth.failed) {
+    report.add(report::Note{report::NoteKind::kLost, failed});
+  }
+  return report;
+}
+
+Json to_json(const Truth& truth, const TruthOptions& options, const report::RunInfo& run) {
+  Json json = report::envelope(run);
+  // The contract's fields are those of the live runs; the captures stand beside them.
+  const Json live = score_of(truth, kLive);
+  for (const auto& [name, value] : live.items()) json[name] = value;
+  json["capture"] = score_of(truth, kCapture);
+  json["client_capture"] = score_of(truth, kClientCapture);
+  json["runs_of_each"] = options.runs;
+  json["failed"] = truth.failed;
+  json["cases"] = Json::array();
+  for (const TruthCase& one : truth.cases) {
+    json["cases"].push_back({{"sick", to_string(one.sick)},
+                             {"seed", one.seed},
+                             {"over_link", one.over_link},
+                             {"from", one.from},
+                             {"found", to_string(one.found)},
+                             {"certainty", to_string(one.certainty)},
+                             {"requests", one.requests},
+                             {"sentence", one.sentence}});
+  }
+  return json;
+}
+
+}  // namespace tailward::lab

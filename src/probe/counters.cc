@@ -1,0 +1,82 @@
+#include "probe/counters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "probe/proc_files.h"
+#include "probe/sockets.h"
+
+namespace tailward::probe {
+namespace {
+
+struct Named {
+  std::string_view table;
+  std::string_view name;
+  std::uint64_t diag::HostCounters::*counter;
+};
+constexpr Named kCounters[] = {
+    {"TcpExt:", "ListenOverflows", &diag::HostCounters::listen_overflows},
+    {"TcpExt:", "ListenDrops", &diag::HostCounters::listen_drops},
+    {"TcpExt:", "DelayedACKs", &diag::HostCounters::delayed_acks},
+    {"TcpExt:", "TCPTimeouts", &diag::HostCounters::tcp_timeouts},
+    {"TcpExt:", "TCPLossProbes", &diag::HostCounters::loss_probes},
+    {"TcpExt:", "TCPSynRetrans", &diag::HostCounters::syn_retrans},
+    {"TcpExt:", "TCPRcvQDrop", &diag::HostCounters::rcv_q_drop},
+    {"TcpExt:", "TCPToZeroWindowAdv", &diag::HostCounters::to_zero_window},
+    {"TcpExt:", "TCPFromZeroWindowAdv", &diag::HostCounters::from_zero_window},
+    {"TcpExt:", "TCPWantZeroWindowAdv", &diag::HostCounters::want_zero_window},
+    {"Tcp:", "RetransSegs", &diag::HostCounters::retrans_segs},
+};
+
+// Takes the next word off a line.
+std::string_view next_word(std::string_view& line) {
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  const std::string_view word = line.substr(0, line.find(' '));
+  line.remove_prefix(word.size());
+  return word;
+}
+
+std::string_view next_line(std::string_view& text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  return line;
+}
+
+}  // namespace
+
+void parse_counters(std::string_view text, diag::HostCounters& counters) {
+  while (!text.empty()) {
+    std::string_view names = next_line(text);
+    std::string_view values = next_line(text);
+    const std::string_view table = next_word(names);
+    if (next_word(values) != table) return;
+    while (true) {
+      const std::string_view name = next_word(names);
+      const std::string_view value = next_word(values);
+      if (name.empty() || value.empty()) break;
+      for (const Named& known : kCounters) {
+        if (known.table != table || known.name != name) continue;
+        std::from_chars(value.data(), value.data() + value.size(), counters.*known.counter);
+      }
+    }
+  }
+}
+
+Result<diag::HostCounters> read_counters() {
+  diag::HostCounters counters;
+  // Of the thread, which may be in another network namespace than its process.
+  for (const char* name : {"netstat", "snmp"}) {
+    const std::string path = fmt::format("/proc/thread-self/net/{}", name);
+    const std::optional<std::string> text = read_small_file(path);
+    if (!text) {
+      return fail(ErrorKind::kUnsupported, fmt::format("cannot read {}", path),
+                  "is /proc mounted?");
+    }
+    parse_counters(*text, counters);
+  }
+  return counters;
+}
+
+}  // namespace tailward::probe

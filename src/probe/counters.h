@@ -1,0 +1,16 @@
+// Counters of /proc/net. Internal to probe.
+//
+// Pure.
+#pragma once
+
+#include <string_view>
+
+#include "diag/socket_facts.h"
+
+namespace tailward::probe {
+
+// Pairs of lines, names and values, as in /proc/net/netstat and /proc/net/snmp. Those that this
+// kernel does not have stay as they are.
+void parse_counters(std::string_view text, diag::HostCounters& counters);
+
+}  // namespace tailward::probe

@@ -1,0 +1,203 @@
+#include "treat/guardian.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "treat/stamp.h"
+
+namespace tailward::treat {
+namespace {
+
+enum class Order : std::uint32_t { kPing, kTrack, kApply, kRestore, kFinish, kKeep };
+
+// Quick acknowledgements are asked for again so often, and with very many connections less often,
+// so that it takes a small part of one core.
+constexpr Duration kRefreshEvery = std::chrono::milliseconds(10);
+constexpr Duration kRefreshPerConnection = std::chrono::microseconds(50);
+
+// Longer than any answer takes: the guardian makes no call that waits.
+constexpr timeval kAnswerTimeout{30, 0};
+
+// What a terminal or an administrator sends to the starter's whole group must not reach it.
+void detach() {
+  for (const int number : {SIGINT, SIGHUP, SIGTERM, SIGQUIT, SIGTSTP, SIGPIPE, SIGUSR1, SIGUSR2}) {
+    static_cast<void>(::signal(number, SIG_IGN));
+  }
+  static_cast<void>(::setsid());
+  static_cast<void>(::prctl(PR_SET_NAME, "tailward-guard"));
+  // Nobody who reads the starter's output is to wait for the guardian's end.
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, fd);
+  if (nothing > STDERR_FILENO) ::close(nothing);
+}
+
+int milliseconds(Duration duration) {
+  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(duration).count());
+}
+
+template <class T>
+bool send_whole(int socket, const T& message) {
+  ssize_t sent = 0;
+  do {
+    sent = ::send(socket, &message, sizeof message, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent == sizeof message;
+}
+
+template <class T>
+bool receive_whole(int socket, T& message) {
+  ssize_t got = 0;
+  do {
+    got = ::recv(socket, &message, sizeof message, 0);
+  } while (got < 0 && errno == EINTR);
+  return got == sizeof message;
+}
+
+}  // namespace
+
+struct Guardian::Request {
+  Order order = Order::kPing;
+  std::uint32_t id = 0;
+  Target target = {};
+};
+
+Result<std::unique_ptr<Guardian>> Guardian::start(const std::vector<probe::Process>& processes,
+                                                  std::vector<Setting> settings,
+                                                  Duration patience) {
+  int ends[2];
+  // Each message is one whole, and the end of either process is seen at once by the other.
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return fail(ErrorKind::kOverloaded, fmt::format("no socket pair: {}", std::strerror(errno)));
+  }
+  probe::Descriptor ours(ends[0]);
+  probe::Descriptor theirs(ends[1]);
+  static_cast<void>(
+      ::setsockopt(ours.get(), SOL_SOCKET, SO_RCVTIMEO, &kAnswerTimeout, sizeof kAnswerTimeout));
+  const pid_t child = ::fork();
+  if (child < 0) {
+    return fail(ErrorKind::kOverloaded, fmt::format("no guardian: {}", std::strerror(errno)));
+  }
+  if (child == 0) {
+    ::close(ours.release());
+    detach();
+    serve(theirs.get(), Ledger(processes, std::move(settings)), patience);
+    ::_exit(0);
+  }
+  return std::unique_ptr<Guardian>(
+      new Guardian(child, std::move(ours), Ledger(processes, std::move(settings))));
+}
+
+void Guardian::serve(int socket, Ledger ledger, Duration patience) {
+  Duration silence{0};
+  while (silence < patience) {
+    const Duration wait =
+        !ledger.has_fleeting()
+            ? patience
+            : std::max<Duration>(kRefreshEvery,
+                                 kRefreshPerConnection * static_cast<std::int64_t>(ledger.size()));
+    pollfd state{socket, POLLIN, 0};
+    const int ready = ::poll(&state, 1, milliseconds(wait));
+    if (ready < 0 && errno != EINTR) break;
+    if (ready <= 0) {
+      if (ready == 0) silence += wait;
+      ledger.refresh();
+      continue;
+    }
+    Request request;
+    if (!receive_whole(socket, request)) break;
+    silence = Duration{0};
+    if (request.order == Order::kFinish || request.order == Order::kKeep) {
+      const bool keep = request.order == Order::kKeep;
+      static_cast<void>(send_whole(socket, keep ? ledger.keep_all() : ledger.restore_all()));
+      return;
+    }
+    Reply reply;
+    if (request.order == Order::kTrack) reply = ledger.track(request.target);
+    if (request.order == Order::kApply) reply = ledger.apply(request.id);
+    if (request.order == Order::kRestore) reply = ledger.restore(request.id);
+    if (!send_whole(socket, reply)) break;
+  }
+  static_cast<void>(ledger.restore_all());
+}
+
+template <class T>
+bool Guardian::ask(const Request& request, T& answer) {
+  if (lost_ || finished_) return false;
+  if (send_whole(socket_.get(), request) && receive_whole(socket_.get(), answer)) return true;
+  lost_ = true;
+  return false;
+}
+
+Reply Guardian::lost_reply() {
+  constexpr std::string_view kText = "the guardian process was killed";
+  Reply reply;
+  reply.at = wall_stamp();
+  std::copy(kText.begin(), kText.end(), reply.message.begin());
+  return reply;
+}
+
+Reply Guardian::track(const Target& target) {
+  Reply reply;
+  if (!ask({Order::kTrack, 0, target}, reply)) return lost_reply();
+  mirror_.adopt_track(target, reply);
+  return reply;
+}
+
+Reply Guardian::apply(std::uint32_t id) {
+  mirror_.expect_apply(id);
+  Reply reply;
+  if (!ask({Order::kApply, id}, reply)) return lost_reply();
+  mirror_.adopt_apply(id, reply);
+  return reply;
+}
+
+Reply Guardian::restore(std::uint32_t id) {
+  Reply reply;
+  if (!ask({Order::kRestore, id}, reply)) return lost_reply();
+  if (reply.outcome != Outcome::kFailed && reply.outcome != Outcome::kDenied) {
+    mirror_.adopt_restore(id);
+  }
+  return reply;
+}
+
+bool Guardian::ping() {
+  Reply reply;
+  return ask({Order::kPing}, reply);
+}
+
+Rollback Guardian::finish(bool keep) {
+  Rollback rollback;
+  const bool answered = ask({keep ? Order::kKeep : Order::kFinish}, rollback);
+  finished_ = true;
+  if (!answered) {
+    // It may be stopped and not dead; two that restore at once restore the same.
+    rollback = mirror_.restore_all();
+  }
+  socket_ = probe::Descriptor();
+  // Somebody may have stopped it: it is to see that the socket is closed.
+  static_cast<void>(::kill(pid_, SIGCONT));
+  wait_for_end();
+  return rollback;
+}
+
+void Guardian::wait_for_end() {
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+Guardian::~Guardian() {
+  if (!finished_) static_cast<void>(finish(false));
+}
+
+}  // namespace tailward::treat

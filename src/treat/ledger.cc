@@ -1,0 +1,331 @@
+#include "treat/ledger.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "base/check.h"
+#include "treat/socket_option.h"
+#include "treat/stamp.h"
+
+namespace tailward::treat {
+namespace {
+
+std::optional<std::uint64_t> cookie_of(int fd) {
+  std::uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  if (::getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) != 0) return std::nullopt;
+  return cookie;
+}
+
+std::uint32_t inode_of(int fd) {
+  struct stat about {};
+  return ::fstat(fd, &about) == 0 ? static_cast<std::uint32_t>(about.st_ino) : 0;
+}
+
+template <std::size_t N>
+void write_text(std::array<char, N>& into, std::string_view text) {
+  const std::size_t length = std::min(text.size(), N - 1);
+  std::memcpy(into.data(), text.data(), length);
+  into[length] = '\0';
+}
+
+Outcome outcome_of(const Error& error) {
+  return error.kind == ErrorKind::kDenied ? Outcome::kDenied : Outcome::kFailed;
+}
+
+std::string text_of(const Error& error) {
+  return error.hint.empty() ? error.message : error.message + " (" + error.hint + ")";
+}
+
+// Whether the process has set the option since we read or set `known`. While a buffer is autotuned,
+// its size moves by itself.
+bool changed_by_owner(Option option, const State& now, const State& known) {
+  if (is_fleeting(option)) return false;
+  if (is_buffer(option) && !now.locked && !known.locked) return false;
+  return now != known;
+}
+
+}  // namespace
+
+std::string_view to_string(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kDone:
+      return "done";
+    case Outcome::kAlready:
+      return "already so";
+    case Outcome::kClosed:
+      return "closed";
+    case Outcome::kOwn:
+      return "changed by the process itself";
+    case Outcome::kDenied:
+      return "denied";
+    case Outcome::kNotRestorable:
+      return "could not be put back";
+    case Outcome::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+bool Ledger::Entry::changed() const {
+  return std::any_of(changes.begin(), changes.end(),
+                     [](const Change& change) { return change.made || change.unsure; });
+}
+
+Reply Ledger::reply_of(std::uint32_t id, Outcome outcome, std::string_view message) const {
+  Reply reply;
+  reply.outcome = outcome;
+  reply.id = id;
+  reply.at = wall_stamp();
+  write_text(reply.message, message);
+  if (id < entries_.size()) {
+    const Entry& entry = entries_[id];
+    reply.cookie = entry.cookie;
+    for (std::size_t i = 0; i < entry.changes.size(); ++i) {
+      reply.before[i] = entry.changes[i].old;
+      reply.after[i] = entry.changes[i].made ? entry.changes[i].now : entry.changes[i].old;
+    }
+  }
+  return reply;
+}
+
+Reply Ledger::track(const Target& target) {
+  const auto id = static_cast<std::uint32_t>(entries_.size());
+  if (entries_.size() >= kConnectionsMax) {
+    return reply_of(id, Outcome::kFailed, fmt::format("more than {} connections", kConnectionsMax));
+  }
+  TAILWARD_CHECK(target.process < processes_.size());
+  const Result<probe::Descriptor> copy = processes_[target.process].duplicate(target.fd);
+  if (!copy) {
+    const bool denied = copy.error().kind == ErrorKind::kDenied;
+    return reply_of(id, denied ? Outcome::kDenied : Outcome::kClosed, text_of(copy.error()));
+  }
+  const std::optional<std::uint64_t> cookie = cookie_of(copy->get());
+  if (!cookie || inode_of(copy->get()) != target.inode) return reply_of(id, Outcome::kClosed, "");
+  Entry entry{target, *cookie, {}};
+  for (const Setting& setting : settings_) {
+    const Result<State> old = read_option(copy->get(), setting.option);
+    if (!old) return reply_of(id, outcome_of(old.error()), text_of(old.error()));
+    entry.changes.push_back({*old, *old});
+    if (satisfies(*old, setting)) continue;
+    if (const Result<void> fine = rehearse(setting, *old); !fine) {
+      return reply_of(id, Outcome::kNotRestorable, text_of(fine.error()));
+    }
+  }
+  entries_.push_back(std::move(entry));
+  return reply_of(id, Outcome::kDone, "");
+}
+
+tl::expected<probe::Descriptor, Reply> Ledger::open(std::uint32_t id) const {
+  TAILWARD_CHECK(id < entries_.size());
+  const Entry& entry = entries_[id];
+  Result<probe::Descriptor> copy = processes_[entry.target.process].duplicate(entry.target.fd);
+  if (!copy && copy.error().kind == ErrorKind::kDenied) {
+    return tl::unexpected(reply_of(id, Outcome::kDenied, text_of(copy.error())));
+  }
+  // Another socket may have got the number: then it is not the one that was promised to be treated.
+  if (!copy || cookie_of(copy->get()) != entry.cookie) {
+    return tl::unexpected(reply_of(id, Outcome::kClosed, ""));
+  }
+  return std::move(*copy);
+}
+
+Reply Ledger::apply(std::uint32_t id) {
+  tl::expected<probe::Descriptor, Reply> copy = open(id);
+  if (!copy) return copy.error();
+  Entry& entry = entries_[id];
+  for (std::size_t i = 0; i < settings_.size(); ++i) {
+    const Result<State> now = read_option(copy->get(), settings_[i].option);
+    if (!now) return reply_of(id, outcome_of(now.error()), text_of(now.error()));
+    Change& change = entry.changes[i];
+    if (change.made) continue;
+    if (changed_by_owner(settings_[i].option, *now, change.old)) {
+      return reply_of(id, Outcome::kOwn, info(settings_[i].option).name);
+    }
+    change.old = *now;  // an autotuned buffer may have grown
+  }
+  for (std::size_t i = 0; i < settings_.size(); ++i) {
+    Change& change = entry.changes[i];
+    if (change.made || satisfies(change.old, settings_[i])) continue;
+    change.unsure = true;
+    const Result<State> now = set_option(copy->get(), settings_[i]);
+    if (!now) {
+      std::string message;
+      static_cast<void>(undo(copy->get(), entry, message));
+      return reply_of(id, outcome_of(now.error()), text_of(now.error()));
+    }
+    change = {change.old, *now, true, false};
+  }
+  return reply_of(id, entry.changed() ? Outcome::kDone : Outcome::kAlready, "");
+}
+
+Outcome Ledger::undo(int fd, Entry& entry, std::string& message) {
+  Outcome outcome = Outcome::kAlready;
+  // Backwards, as what was set last may stand on what was set before.
+  for (std::size_t i = settings_.size(); i-- > 0;) {
+    Change& change = entry.changes[i];
+    if (!change.made && !change.unsure) continue;
+    const Option option = settings_[i].option;
+    const Result<State> now = read_option(fd, option);
+    if (now && !change.unsure && changed_by_owner(option, *now, change.now) && *now != change.old) {
+      change.made = false;
+      if (outcome != Outcome::kFailed) outcome = Outcome::kOwn;
+      continue;
+    }
+    const Result<void> done = restore_option(fd, option, change.old);
+    if (done) {
+      change.made = change.unsure = false;
+      if (outcome == Outcome::kAlready) outcome = Outcome::kDone;
+    } else {
+      if (message.empty()) message = text_of(done.error());
+      outcome = Outcome::kFailed;
+    }
+  }
+  return outcome;
+}
+
+Reply Ledger::restore(std::uint32_t id) {
+  tl::expected<probe::Descriptor, Reply> copy = open(id);
+  if (!copy) return copy.error();
+  std::string message;
+  const Outcome outcome = undo(copy->get(), entries_[id], message);
+  return reply_of(id, outcome, message);
+}
+
+bool Ledger::has_fleeting() const {
+  return std::any_of(settings_.begin(), settings_.end(),
+                     [](const Setting& one) { return is_fleeting(one.option); });
+}
+
+void Ledger::refresh() {
+  for (std::uint32_t id = 0; id < entries_.size(); ++id) {
+    for (std::size_t i = 0; i < settings_.size(); ++i) {
+      if (!is_fleeting(settings_[i].option) || !entries_[id].changes[i].made) continue;
+      const tl::expected<probe::Descriptor, Reply> copy = open(id);
+      if (copy) static_cast<void>(set_option(copy->get(), settings_[i]));
+    }
+  }
+}
+
+void Ledger::count(Rollback& rollback, Outcome outcome, const std::string& message) {
+  switch (outcome) {
+    case Outcome::kDone:
+    case Outcome::kAlready:
+      ++rollback.restored;
+      break;
+    case Outcome::kOwn:
+      ++rollback.own;
+      break;
+    case Outcome::kClosed:
+      ++rollback.closed;
+      break;
+    default:
+      ++rollback.failed;
+      if (rollback.message[0] == '\0') write_text(rollback.message, message);
+  }
+}
+
+Rollback Ledger::restore_all() {
+  Rollback rollback;
+  std::vector<std::uint32_t> missing;
+  for (std::uint32_t id = 0; id < entries_.size(); ++id) {
+    if (!entries_[id].changed()) {
+      ++rollback.unchanged;
+      continue;
+    }
+    const Reply reply = restore(id);
+    if (reply.outcome == Outcome::kClosed) {
+      missing.push_back(id);
+    } else {
+      count(rollback, reply.outcome, reply.text());
+    }
+  }
+  restore_strays(missing, rollback);
+  return rollback;
+}
+
+// A descriptor that is gone from its process need not be the socket's last one: a child may have
+// inherited it, or another process may have been sent it.
+void Ledger::restore_strays(const std::vector<std::uint32_t>& missing, Rollback& rollback) {
+  if (missing.empty()) return;
+  std::set<std::uint32_t> alive;
+  const auto look = [&alive] {
+    if (const auto sockets = probe::dump_sockets()) {
+      for (const diag::SocketFacts& one : *sockets) alive.insert(one.inode);
+    }
+  };
+  for (const probe::Process& process : processes_) {
+    if (!process.in_network_namespace(look)) look();
+  }
+  for (const std::uint32_t id : missing) {
+    Entry& entry = entries_[id];
+    if (!alive.contains(entry.target.inode)) {
+      count(rollback, Outcome::kClosed, "");
+      continue;
+    }
+    const probe::Descriptor copy = find_stray(entry);
+    if (!copy.valid()) {
+      count(rollback, Outcome::kFailed, "a connection was handed to a process that was not found");
+      continue;
+    }
+    std::string message;
+    const Outcome outcome = undo(copy.get(), entry, message);
+    count(rollback, outcome, message);
+  }
+}
+
+probe::Descriptor Ledger::find_stray(const Entry& entry) const {
+  probe::Descriptor found;
+  const auto look = [&] {
+    const auto list = probe::list_sockets({.port = entry.target.local_port, .options = false});
+    if (!list) return;
+    for (const diag::SocketFacts& one : list->sockets) {
+      if (one.inode != entry.target.inode || found.valid()) continue;
+      const Result<probe::Process> owner = probe::Process::open(one.pid);
+      if (!owner) continue;
+      Result<probe::Descriptor> copy = owner->duplicate(one.fd);
+      if (copy && cookie_of(copy->get()) == entry.cookie) found = std::move(*copy);
+    }
+  };
+  if (!processes_[entry.target.process].in_network_namespace(look)) look();
+  return found;
+}
+
+Rollback Ledger::keep_all() const {
+  Rollback rollback;
+  for (const Entry& entry : entries_) ++(entry.changed() ? rollback.kept : rollback.unchanged);
+  return rollback;
+}
+
+void Ledger::adopt_track(const Target& target, const Reply& reply) {
+  if (reply.outcome != Outcome::kDone) return;
+  TAILWARD_CHECK(reply.id == entries_.size());
+  Entry entry{target, reply.cookie, {}};
+  for (std::size_t i = 0; i < settings_.size(); ++i) {
+    entry.changes.push_back({reply.before[i], reply.before[i]});
+  }
+  entries_.push_back(std::move(entry));
+}
+
+void Ledger::expect_apply(std::uint32_t id) {
+  for (Change& change : entries_[id].changes) change.unsure = true;
+}
+
+void Ledger::adopt_apply(std::uint32_t id, const Reply& reply) {
+  for (std::size_t i = 0; i < settings_.size(); ++i) {
+    const bool made = reply.outcome == Outcome::kDone &&
+                      (is_fleeting(settings_[i].option) || reply.after[i] != reply.before[i]);
+    entries_[id].changes[i] = {reply.before[i], reply.after[i], made, false};
+  }
+}
+
+void Ledger::adopt_restore(std::uint32_t id) {
+  for (Change& change : entries_[id].changes) change.made = change.unsure = false;
+}
+
+}  // namespace tailward::treat
