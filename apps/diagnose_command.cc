@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <ctime>
+
 #include "base/units.h"
 #include "console.h"
 #include "diagnose/render.h"
@@ -52,7 +54,8 @@ void add_options(CLI::App& app, Texts& texts) {
   app.add_option("--pid", texts.pid, "a running process")->type_name("P");
   app.add_option("--port", texts.port,
                  "the process that listens there; of a capture: this port's connections")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CLI::Range(1, 65535));
   app.add_option("--pcap", texts.pcap, "a capture file (- for standard input)")->type_name("FILE");
   app.add_option("--for", texts.watch, "how long to watch a process")
       ->type_name("DURATION")
@@ -91,6 +94,18 @@ Result<diagnose::Diagnosis> gather(const Texts& texts, const diagnose::Hooks& ho
                                  hooks);
 }
 
+// What was judged, or why there was nothing to judge.
+int status_of(const diagnose::Diagnosis& diagnosis) {
+  if (!diagnosis.network.findings.empty()) return kAtFault;
+  if (diagnosis.packets.packets > 0) return kDone;
+  const diagnose::Source* packets = diagnosis.source("packets");
+  if (packets != nullptr && packets->state == "denied") {
+    return complain({ErrorKind::kDenied, "no packet could be seen", packets->note});
+  }
+  return complain({ErrorKind::kInvalid, "no TCP packet was seen",
+                   "is there traffic on these ports? watch longer with --for, or give --port"});
+}
+
 }  // namespace
 
 int run_diagnose(int argc, const char* const* argv) {
@@ -106,7 +121,8 @@ int run_diagnose(int argc, const char* const* argv) {
   StopWatch::restart_calls(false);  // a read from a pipe may wait for ever
   ProgressLine progress;
   const TimePoint started = net::real_now();
-  const Result<diagnose::Diagnosis> diagnosis =
+  const std::clock_t worked = std::clock();
+  Result<diagnose::Diagnosis> diagnosis =
       gather(texts, {.now = net::real_now,
                      .wait = [&stop](Duration at_most) { stop.wait(at_most); },
                      .stop_asked = [&stop] { return stop.asked(); },
@@ -116,6 +132,8 @@ int run_diagnose(int argc, const char* const* argv) {
   StopWatch::restart_calls(true);
   run.duration = net::real_now() - started;
   run.partial = diagnosis->partial;
+  diagnosis->cpu = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(static_cast<double>(std::clock() - worked) / CLOCKS_PER_SEC));
 
   const report::Report report = diagnose::to_report(*diagnosis, run);
   const Result<void> written = write_outputs(
@@ -124,7 +142,7 @@ int run_diagnose(int argc, const char* const* argv) {
   // JSON on standard output stays alone there.
   if (!texts.outputs.to_stdout()) print_out(report::to_terminal(report, output_style()));
   if (!written) return complain(written.error());
-  return diagnosis->network.findings.empty() ? kDone : kAtFault;
+  return status_of(*diagnosis);
 }
 
 }  // namespace tailward

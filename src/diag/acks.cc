@@ -1,6 +1,7 @@
 // Connection, acknowledgements and windows.
 
 #include <algorithm>
+#include <cmath>
 
 #include "diag/connection.h"
 
@@ -10,6 +11,8 @@ namespace {
 constexpr Duration kDelayedAckMin = std::chrono::milliseconds(25);
 // After its window has opened, a sender that has data sends at once.
 constexpr Duration kPrompt = std::chrono::milliseconds(2);
+// More than any window: what is not known must not look like a limit.
+constexpr std::uint32_t kUnknownWindow = 1U << 30;
 
 }  // namespace
 
@@ -17,11 +20,17 @@ constexpr Duration kPrompt = std::chrono::milliseconds(2);
 bool Connection::take_window(Side side, const Segment& s) {
   Half& half = half_[side];
   std::uint32_t window = s.window;
-  if (half.scale >= 0 && half_[other(side)].scale >= 0) window <<= half.scale;
+  if (!half.scale_known) learn_scale(half, s);
+  half.raw_window = s.window;
+  half.raw_window_ack = s.ack;
+  half.raw_window_max = std::max(half.raw_window_max, s.window);
+  half.shrunk = half.shrunk || s.window < half.raw_window_max / 2;
+  if (half.scale_known) window <<= half.scale;
+  if (half.scaled && window > 0) window = kUnknownWindow;
   const bool changed = !half.window_seen || window != half.window;
   half.window_seen = true;
   half.window = window;
-  half.window_max = std::max(half.window_max, window);
+  if (!half.scaled) half.window_max = std::max(half.window_max, window);
   if (window == 0) {
     half.opened_at = Duration{0};
     if (!half.zero) {
@@ -34,6 +43,33 @@ bool Connection::take_window(Side side, const Segment& s) {
     half.opened_at = now_;
   }
   return changed;
+}
+
+// A receiver that does not read keeps the end of its window where it is: what the acknowledgement
+// moves on, the window shrinks by. Their ratio is the scale.
+void Connection::learn_scale(Half& half, const Segment& s) const {
+  constexpr std::int32_t kShrunkMin = 8;
+  constexpr std::uint8_t kVotesMin = 8;
+  const std::int32_t shrunk = half.raw_window - s.window;
+  const std::int32_t acked = distance(s.ack, half.raw_window_ack);
+  if (!half.window_seen || shrunk < kShrunkMin || acked < shrunk) return;
+  const double ratio = static_cast<double>(acked) / shrunk;
+  const int scale = static_cast<int>(std::lround(std::log2(ratio)));
+  if (scale > 14 || std::abs(ratio / static_cast<double>(1 << scale) - 1) > 0.15) return;
+  auto& votes = half.scale_votes;
+  const auto at = static_cast<std::size_t>(scale);
+  ++votes[at];
+  int others = 0;
+  for (const std::uint8_t count : votes) others += count;
+  others -= votes[at];
+  if (votes[at] >= kVotesMin && votes[at] >= 3 * others) {
+    half.scale = static_cast<std::int8_t>(scale);
+    half.scale_known = true;
+    half.scaled = false;
+    half.window_max = 0;
+  } else if (votes[at] == UINT8_MAX) {
+    votes = {};
+  }
 }
 
 void Connection::sample_answer(Side by, Duration took) {
@@ -98,8 +134,13 @@ void Connection::advance(Side by, const Segment& s) {
     last_sent = sent.at;
     data.sent.pop();
   }
-  if (clean && last_sent != Duration{0}) sample_answer(by, now_ - last_sent);
+  // An ACK that data brings had to wait for the program; it cannot tell the way, but bound it.
+  const bool known = half_[by].answer_min != kForever;
+  if (clean && last_sent != Duration{0} && (s.payload == 0 || known)) {
+    sample_answer(by, now_ - last_sent);
+  }
   data.acked = s.ack;
+  data.advanced_at = now_;
   data.dup_acks = 0;
   data.sacked = data.filled = false;
   data.evidence_at = Duration{0};
@@ -133,8 +174,7 @@ void Connection::on_probe(Side side, const Segment& s) {
 
 void Connection::emit_zero_window(Side receiver, Duration until, std::uint64_t number) {
   Half& half = half_[receiver];
-  const bool small =
-      half.window_max > 0 && half.window_max <= kSmallWindow && (saw_start_ || half.scale >= 0);
+  const bool small = half.window_max > 0 && half.window_max <= kSmallWindow && half.scale_known;
   emit({.kind = small ? StallKind::kReceiveWindow : StallKind::kZeroWindow,
         .sender = other(receiver),
         .from = half.zero_at,
@@ -143,7 +183,7 @@ void Connection::emit_zero_window(Side receiver, Duration until, std::uint64_t n
         .packets = {half.zero_number, half.probes > 0 ? half.probe_number : 0, number},
         .probes = half.probes,
         .window_max = half.window_max,
-        .window_known = saw_start_});
+        .window_known = half.scale_known});
 }
 
 // The sender speaks again.

@@ -241,8 +241,14 @@ TEST(SynTest, TheHostsCounterProvesAnOverflow) {
   Capture capture;
   repeat_syns(capture, kAtServer);
   const auto analysis = capture.analyse();
-  const auto diagnosis = diagnose_network(
-      {.packets = &analysis, .counters = HostCounters{.listen_overflows = 5, .listen_drops = 5}});
+  NetworkEvidence evidence{.packets = &analysis,
+                           .counters = HostCounters{.listen_overflows = 5, .listen_drops = 5}};
+  // Of some listener on this host; that it is this one is not said.
+  EXPECT_EQ(diagnose_network(evidence).findings.at(0).certainty, Certainty::kConsistent);
+  const std::array<NetworkEvidence::ListenerWatch, 1> listeners{
+      {{.local = address(2, 80), .backlog = 4, .looks = 100}}};
+  evidence.listeners = listeners;
+  const auto diagnosis = diagnose_network(evidence);
   ASSERT_EQ(names(diagnosis), "listen-overflow");
   EXPECT_EQ(diagnosis.findings[0].certainty, Certainty::kProven);
 }

@@ -148,6 +148,7 @@ void Collector::stall(ConnectionTag& tag, const StallEvent& event) {
   if (event.late) builder.late.add(*event.late);
   if (event.kind == StallKind::kCorked) builder.step.add(event.until);
   pattern.after_full += event.after_full ? 1 : 0;
+  pattern.first_data += event.first_data ? 1 : 0;
   pattern.timeouts += event.timeouts;
   pattern.probes += event.probes;
   pattern.fast += event.fast;

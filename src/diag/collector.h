@@ -26,6 +26,7 @@ struct StallEvent {
   // Of some kinds only; see StallPattern.
   std::optional<Duration> gap = {}, late = {};
   bool after_full = false;
+  bool first_data = false;
   std::uint32_t timeouts = 0, probes = 0, fast = 0;
   std::uint64_t segments = 0, bytes = 0;
   std::uint32_t first_bytes = 0, second_bytes = 0, in_flight = 0, window_max = 0;
@@ -75,6 +76,7 @@ struct ConnectionTag {
 
 class Collector {
  public:
+  bool at_server = false;  // the capture is made on the servers' own host
   explicit Collector(const PacketLimits& limits);
 
   Service& service(const SocketAddress& server);

@@ -10,8 +10,9 @@ namespace {
 constexpr Duration kCopyWithin = std::chrono::milliseconds(1);
 // Without an IP identification a copy is only believed from another interface, or this close.
 constexpr Duration kTwinWithin = std::chrono::microseconds(50);
-constexpr std::uint32_t kMssUnknown = 536;    // RFC 9293, section 3.7.1
-constexpr std::uint32_t kMssEthernet = 1448;  // with time stamps
+constexpr std::uint32_t kMssUnknown = 1200;     // without the SYNs: nearly every path takes so much
+constexpr std::uint32_t kMssLoopback = 32'000;  // likewise: half a window, of the 65,483 allowed
+constexpr std::uint32_t kMssEthernet = 1448;    // with time stamps
 constexpr std::uint32_t kRowMin = 1200;
 constexpr std::uint32_t kTurnsToCompare = 3;
 constexpr Duration kFirstTurnExtra = std::chrono::milliseconds(5);
@@ -52,6 +53,7 @@ bool Connection::is_copy(Half& half, const Segment& s) const {
 }
 
 Duration Connection::way(Side side) const {
+  if (side == kServer && collector_->at_server) return Duration{0};
   const Duration known = half_[side].answer_min;
   return known == kForever ? Duration{0} : known;
 }
@@ -65,7 +67,8 @@ std::uint32_t Connection::mss(Side side) const {
     const bool timestamps = half.timestamps && peer.timestamps;
     return std::max<std::uint32_t>(size, 64) - (timestamps ? 12 : 0);
   }
-  const bool offloaded = half.payload_max > 1460 && !server_.address.is_loopback();
+  if (server_.address.is_loopback()) return std::max(half.payload_max, kMssLoopback);
+  const bool offloaded = half.payload_max > 1460;
   return offloaded ? kMssEthernet : std::max(half.payload_max, kMssUnknown);
 }
 
@@ -116,6 +119,12 @@ void Connection::add(Side side, const Segment& s, Duration at) {
   }
   on_data(side, s);
   if (s.fin) on_fin(side, s);
+}
+
+void Connection::know_scales(std::uint8_t of_client, std::uint8_t of_server) {
+  half_[kClient].scale = static_cast<std::int8_t>(std::min<int>(of_client, 14));
+  half_[kServer].scale = static_cast<std::int8_t>(std::min<int>(of_server, 14));
+  half_[kClient].scale_known = half_[kServer].scale_known = true;
 }
 
 void Connection::on_data(Side side, const Segment& s) {

@@ -22,6 +22,8 @@ class Connection {
   Connection(std::uint32_t serial, const SocketAddress& client, const SocketAddress& server,
              Collector& collector);
 
+  // For a connection whose SYNs were not captured: the shifts of the windows that each side offers.
+  void know_scales(std::uint8_t of_client, std::uint8_t of_server);
   // `at`: the segment's time, made monotonic.
   void add(Side side, const Segment& segment, Duration at);
   // Takes what is there; the connection is over, or the capture.
@@ -85,6 +87,8 @@ class Connection {
   void track_run(Side side, const Segment& segment);
   void finish_run(Side side);
   void track_flight(Side side, const Segment& segment);
+  void learn_scale(Half& half, const Segment& segment) const;
+  bool compare_with_window(Side side, const Segment& segment);
 
   ConnectionTag tag_;
   Collector* collector_;

@@ -50,12 +50,13 @@ Contrast::Contrast(std::span<const Turn> turns) : turns_(turns) {
 
 Contrast::Loss Contrast::loss(Kinds which) const {
   Loss loss;
-  double slow_ns = 0, normal_ns = 0, weight = 0;
+  double slow_ns = 0, normal_ns = 0, weight = 0, all_ns = 0;
   std::vector<Duration> without;
   without.reserve(turns_.size());
   for (const Turn& turn : turns_) {
     const Duration amount = std::min(lost(turn, which), turn.total);
     without.push_back(turn.total - amount);
+    all_ns += static_cast<double>(turn.total.count());
     const bool slow = is_slow(turn);
     (slow ? slow_ns : normal_ns) += static_cast<double>(amount.count());
     if (slow) {
@@ -68,6 +69,7 @@ Contrast::Loss Contrast::loss(Kinds which) const {
   }
   loss.slow = mean(slow_ns, slow_);
   loss.normal = mean(normal_ns, turns_.size() - slow_);
+  loss.of_all = share(slow_ns + normal_ns, all_ns);
   loss.weight = share(weight, static_cast<double>(slow_));
   loss.share_of_slow = share(static_cast<double>(loss.affected_slow), static_cast<double>(slow_));
   loss.predicted_p99 = quantile(without, 0.99);
@@ -108,6 +110,16 @@ std::vector<NetworkDiagnosis::Part> Contrast::parts(Kinds shown) const {
     parts.back().within_others = true;
   }
   return parts;
+}
+
+Duration Contrast::unexplained() const {
+  double slow_ns = 0, normal_ns = 0;
+  for (const Turn& turn : turns_) {
+    const Duration rest = std::max(Duration{0}, turn.total - turn.wire - lost(turn, ~Kinds{0}));
+    (is_slow(turn) ? slow_ns : normal_ns) += static_cast<double>(rest.count());
+  }
+  const Duration extra = mean(slow_ns, slow_) - mean(normal_ns, turns_.size() - slow_);
+  return std::max(Duration{0}, extra);
 }
 
 double Contrast::think_share() const {

@@ -23,6 +23,7 @@ class Contrast {
 
   // What the requests lost in these ways.
   struct Loss {
+    double of_all = 0;                              // of the time of all requests
     Duration slow{}, normal{};                      // means, per request
     std::uint64_t affected = 0, affected_slow = 0;  // requests that lost a tenth of their time
     double share_of_slow = 0;
@@ -34,6 +35,9 @@ class Contrast {
   [[nodiscard]] std::vector<NetworkDiagnosis::Part> parts(Kinds shown) const;
   // Of the slow requests' time: between their last byte and the answer's first, less what stalled.
   [[nodiscard]] double think_share() const;
+  // The mean extra time of slow requests that is neither a stall nor the way: it passed above TCP,
+  // and packets do not say in what.
+  [[nodiscard]] Duration unexplained() const;
   [[nodiscard]] std::uint64_t requests() const { return turns_.size(); }
   [[nodiscard]] Duration slow_from() const { return slow_from_; }
   [[nodiscard]] Duration p99() const { return p99_; }

@@ -39,6 +39,8 @@ constexpr Duration kAmount = std::chrono::milliseconds(5);
 constexpr double kGain = 0.05;  // of P99, unless slow requests have much more of it, or all have it
 constexpr double kLift = 1.5;
 constexpr double kNearlyAll = 0.8;
+constexpr double kThinkShare = 0.5;
+constexpr double kOfAll = 0.4;  // of all requests' time: then slow and normal ones suffer alike
 // So many requests must have it in a capture of that many.
 constexpr std::uint64_t kFew = 200, kMany = 1000;
 
@@ -52,7 +54,8 @@ bool matters(const Contrast& contrast, const Contrast::Loss& loss) {
   const Duration gain = contrast.p99() - loss.predicted_p99;
   const bool gains = to_ms(gain) >= kGain * to_ms(contrast.p99());
   const bool nearly_all = static_cast<double>(loss.affected) >= kNearlyAll * static_cast<double>(n);
-  return gains || nearly_all || to_ms(loss.slow) >= kLift * to_ms(loss.normal);
+  return gains || nearly_all || loss.of_all >= kOfAll ||
+         to_ms(loss.slow) >= kLift * to_ms(loss.normal);
 }
 
 // Without requests: did it take a good part of the time that was watched?
@@ -120,7 +123,14 @@ std::string verdict(const NetworkDiagnosis& diagnosis, const Contrast& contrast)
     }
     return text;
   }
-  if (contrast.requests() == 0) return "No requests were seen, and nothing that is wrong.";
+  if (contrast.requests() == 0) return "No requests were seen: nothing can be said of them.";
+  if (contrast.think_share() < kThinkShare) {
+    return fmt::format(
+        "No known fault of TCP was found, but only {} of the time of the slow requests (from {}) "
+        "passes between the request's last byte and the answer's first: the parts below say where "
+        "the rest is.",
+        format_share(contrast.think_share()), format_duration(diagnosis.slow_from));
+  }
   return fmt::format(
       "TCP is not at fault: of the time of the slow requests (from {}), {} passes between the "
       "request's last byte and the answer's first, above TCP. Look at pools, locks, garbage "
@@ -143,6 +153,7 @@ NetworkDiagnosis diagnose_network(const NetworkEvidence& evidence) {
   for (Finding& finding : diagnosis.findings) advise(finding);
   rank(diagnosis.findings, contrast.p99());
   diagnosis.parts = contrast.parts(shown);
+  diagnosis.unexplained = contrast.unexplained();
   diagnosis.sentence = verdict(diagnosis, contrast);
   return diagnosis;
 }

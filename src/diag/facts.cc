@@ -1,6 +1,8 @@
 #include "diag/facts.h"
 
 #include <algorithm>
+#include <tuple>
+#include <vector>
 
 namespace tailward::diag {
 namespace {
@@ -19,14 +21,26 @@ std::uint64_t since(std::optional<std::uint64_t> now, std::optional<std::uint64_
   return now && *now > from ? *now - from : 0;
 }
 
-const SocketFacts* same_socket(std::span<const SocketFacts> sockets, const SocketFacts& wanted) {
-  for (const SocketFacts& socket : sockets) {
-    if (socket.inode == wanted.inode && socket.local == wanted.local &&
-        socket.remote == wanted.remote) {
-      return &socket;
-    }
-  }
-  return nullptr;
+using SocketKey = std::tuple<std::uint32_t, SocketAddress, SocketAddress>;
+
+SocketKey key_of(const SocketFacts& socket) { return {socket.inode, socket.local, socket.remote}; }
+
+// Thousands of sockets are looked up: sorted once.
+std::vector<const SocketFacts*> sorted(std::span<const SocketFacts> sockets) {
+  std::vector<const SocketFacts*> all;
+  for (const SocketFacts& socket : sockets) all.push_back(&socket);
+  std::sort(all.begin(), all.end(),
+            [](const SocketFacts* a, const SocketFacts* b) { return key_of(*a) < key_of(*b); });
+  return all;
+}
+
+const SocketFacts* same_socket(const std::vector<const SocketFacts*>& sockets,
+                               const SocketFacts& wanted) {
+  const SocketKey key = key_of(wanted);
+  const auto found =
+      std::lower_bound(sockets.begin(), sockets.end(), key,
+                       [](const SocketFacts* a, const SocketKey& b) { return key_of(*a) < b; });
+  return found != sockets.end() && key_of(**found) == key ? *found : nullptr;
 }
 
 template <class Value>
@@ -38,6 +52,7 @@ void keep_least(std::optional<Value>& least, const std::optional<Value>& value) 
 
 SideFacts facts_of(const NetworkEvidence& evidence, const SocketAddress& server, bool at_client) {
   SideFacts facts;
+  const std::vector<const SocketFacts*> earlier = sorted(evidence.earlier);
   for (const SocketFacts& socket : evidence.sockets) {
     if (socket.state == TcpState::kListen) continue;
     if (!matches(at_client ? socket.remote : socket.local, server)) continue;
@@ -49,7 +64,7 @@ SideFacts facts_of(const NetworkEvidence& evidence, const SocketAddress& server,
     facts.rcvbuf_locked.add(options.rcvbuf_locked);
     keep_least(facts.sndbuf, options.sndbuf);
     keep_least(facts.rcvbuf, options.rcvbuf);
-    const SocketFacts* before = same_socket(evidence.earlier, socket);
+    const SocketFacts* before = same_socket(earlier, socket);
     const TcpInfo then = before == nullptr ? TcpInfo{} : before->tcp;
     facts.busy_us += since(socket.tcp.busy_us, then.busy_us);
     facts.rwnd_limited_us += since(socket.tcp.rwnd_limited_us, then.rwnd_limited_us);

@@ -111,6 +111,39 @@ TEST(FactsTest, ACorkThatIsSetIsProof) {
   EXPECT_EQ(diagnosis.findings[0].certainty, Certainty::kProven);
 }
 
+// nginx corks around each answer, and sends at once.
+TEST(FactsTest, ACorkThatWasSeenSetProvesNothingOfOneWaitAmongMany) {
+  Capture capture;
+  Talk talk(capture, kAtServer);
+  talk.opens();
+  for (int i = 0; i < 30; ++i) {
+    talk.after(5ms).client().sends(200);
+    talk.answer(i == 15 ? 204ms : 50ms).server().sends(300);
+    talk.answer().client().acks();
+  }
+  const auto analysis = capture.analyse();
+  SocketFacts socket = socket_of_server();
+  socket.options.cork = true;
+  const std::array<SocketFacts, 1> sockets{socket};
+  EXPECT_EQ(names(diagnose_network({.packets = &analysis, .sockets = sockets})), "");
+}
+
+TEST(FactsTest, ThousandsOfPinnedSocketsAreJudgedAtOnce) {
+  std::vector<SocketFacts> sockets;
+  for (std::uint32_t i = 0; i < 20'000; ++i) {
+    SocketFacts socket = socket_of_server();
+    socket.inode = i;
+    socket.remote.port = static_cast<std::uint16_t>(i);
+    socket.options.sndbuf_locked = true;
+    socket.tcp.busy_us = 1000;
+    socket.tcp.sndbuf_limited_us = 900;
+    sockets.push_back(socket);
+  }
+  // Squared, this would take minutes.
+  EXPECT_EQ(names(diagnose_network({.sockets = sockets, .earlier = sockets})), "");
+  EXPECT_EQ(names(diagnose_network({.sockets = sockets})), "small-send-buffer");
+}
+
 TEST(FactsTest, SocketsOfBothEndsAreToldApart) {
   SocketFacts server = socket_of_server();
   server.options.nodelay = true;

@@ -7,7 +7,7 @@
 namespace tailward::diag {
 namespace {
 
-constexpr std::uint32_t kRoundsMin = 8;
+constexpr std::uint32_t kRoundsMin = 6;
 constexpr Duration kPrompt = std::chrono::milliseconds(2);
 constexpr Duration kShortWay = std::chrono::microseconds(300);
 constexpr Duration kPause = std::chrono::milliseconds(50);
@@ -107,7 +107,7 @@ std::optional<FlightTracker::Limit> FlightTracker::level(Duration at, std::uint3
 
 std::optional<FlightTracker::Limit> FlightTracker::sent(Duration at, std::uint32_t end,
                                                         std::uint32_t mss, Duration way,
-                                                        std::uint32_t window_max) {
+                                                        Duration rtt, std::uint32_t window_max) {
   const std::uint32_t limit = std::max<std::uint32_t>(1, std::min(mss, window_max / 2));
   const bool first = sent_at_ == Duration{0};
   apply(at, way, limit);
@@ -118,9 +118,9 @@ std::optional<FlightTracker::Limit> FlightTracker::sent(Duration at, std::uint32
     const Duration gap = at - sent_at_;
     const bool prompt = acked_at_ >= sent_at_ && at - acked_at_ <= prompt_limit(way);
     if (found) {
-      found->in_flight = static_cast<std::uint32_t>(std::max(0, distance(end_, acked_)));
+      found->in_flight = in_flight();
       start_level(at, 0);
-    } else if (gap >= kGapMin) {
+    } else if (gap >= std::max(kGapMin, rtt / 8)) {
       (prompt ? prompt_ : idle_) += 1;
       if (prompt) waited_ += gap;
       if (gap > kPause + 4 * way) start_level(at, 0);
@@ -137,6 +137,10 @@ std::optional<FlightTracker::Limit> FlightTracker::sent(Duration at, std::uint32
   }
   look(at, limit);
   return found;
+}
+
+std::uint32_t FlightTracker::in_flight() const {
+  return static_cast<std::uint32_t>(std::max(0, distance(end_, acked_)));
 }
 
 void FlightTracker::interrupt() {

@@ -32,8 +32,11 @@ class FlightTracker {
   void acked(Duration at, std::uint32_t ack, std::uint32_t window);
   // New data up to `end`. `way`: to the sender and back, as seen from the capture; `window_max`:
   // the largest that the receiver ever offered.
+  // `rtt`: the whole round trip.
   std::optional<Limit> sent(Duration at, std::uint32_t end, std::uint32_t mss, Duration way,
-                            std::uint32_t window_max);
+                            Duration rtt, std::uint32_t window_max);
+  // Bytes on their way, as the sender sees it.
+  [[nodiscard]] std::uint32_t in_flight() const;
   // Loss, or the other side spoke: what was constant until now proves nothing.
   void interrupt();
 

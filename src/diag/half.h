@@ -102,6 +102,7 @@ struct Release {
 // Segments in quick succession, without a word from the other side.
 struct Run {
   Duration began{}, last{};
+  Duration waited{};  // for acknowledgements: the congestion window's time, not the program's
   std::uint64_t first_number = 0, last_number = 0, bytes = 0;
   std::uint32_t count = 0, small = 0;
 };
@@ -119,11 +120,18 @@ struct Half {
   // Options of its SYN.
   std::uint16_t mss_option = 0;
   std::int8_t scale = -1;
+  bool scale_known = false;  // or learned: see Connection::learn_scale
   bool timestamps = false;
   std::uint32_t payload_max = 0;
   std::uint32_t row_of = 0;  // the payload of segments that came in a row
   // The window that it offers.
   bool window_seen = false;
+  std::uint16_t raw_window = 0;  // as it stood in the last segment
+  std::uint32_t raw_window_ack = 0;
+  std::uint16_t raw_window_max = 0;
+  bool shrunk = false;  // to less than half of that
+  std::array<std::uint8_t, 15> scale_votes{};
+  bool scaled = false;  // by an unknown factor: more was in flight than its windows say
   std::uint32_t window = 0, window_max = 0;
   bool zero = false;  // it has closed, until the other side has sent again
   Duration zero_at{}, opened_at{}, probe_at{};
@@ -133,7 +141,7 @@ struct Half {
   Duration answer_min = kForever;
   Sample<16> answers;
   // Its last data.
-  Duration data_at{}, all_acked_at{};
+  Duration data_at{}, advanced_at{}, all_acked_at{};  // advanced: more of it was acknowledged
   std::uint64_t data_number = 0;
   std::uint32_t data_bytes = 0;
   bool data_full = false;

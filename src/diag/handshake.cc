@@ -11,6 +11,7 @@ namespace {
 constexpr Duration kSlowWay = std::chrono::milliseconds(100);
 // Nobody but a kernel on the spot answers that fast.
 constexpr Duration kOnTheSpot = std::chrono::milliseconds(1);
+constexpr Duration kSoonAfterAck = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -56,6 +57,11 @@ void Connection::on_syn_answer(Side side, const Segment& s) {
     }
     state_ = State::kSynAnswered;
     take_options(half_[side], s);
+    half_[kClient].scale_known = half_[kServer].scale_known = syns_ > 0;
+    // Both must offer to scale, or none does.
+    if (half_[kClient].scale < 0 || half_[kServer].scale < 0) {
+      half_[kClient].scale = half_[kServer].scale = syns_ > 0 ? 0 : -1;
+    }
     answer_first_ = answer_last_ = now_;
     syn_answers_ = 1;
     if (syns_ > 1) syn_stall(syn_first_, syn_last_, s.number);
@@ -63,8 +69,10 @@ void Connection::on_syn_answer(Side side, const Segment& s) {
   }
   if (s.seq + 1 != half_[kServer].acked || half_[kServer].bytes > 0) return;
   ++syn_answers_;
-  // The client's ACK was here, and yet: its connection found no room to wait to be accepted.
+  // An answer to another copy of the SYN, on its way while the client acknowledged the first one.
   const bool had_ack = established_ != Duration{0};
+  if (had_ack && now_ - established_ < kSoonAfterAck + way(kClient)) return;
+  // The client's ACK was here, and yet: its connection found no room to wait to be accepted.
   dropped_by_host_ = dropped_by_host_ || had_ack;
   const StallEvent event{
       .kind = had_ack ? StallKind::kSynDropped : StallKind::kSynUnanswered,
@@ -83,6 +91,7 @@ void Connection::on_syn_answer(Side side, const Segment& s) {
 }
 
 bool Connection::at_server() const {
+  if (collector_->at_server) return true;
   if (server_.address.is_loopback() || server_.address == client_.address) return true;
   const Vantage vantage = tag_.service->vantage();
   return vantage == Vantage::kServer || vantage == Vantage::kLoopback;

@@ -15,6 +15,8 @@ constexpr Duration kNearMiss = milliseconds(40);
 // TCP_CORK's limit, less a tick, and with the timer's granularity and some way to go.
 constexpr Duration kCorkFrom = milliseconds(197);
 constexpr Duration kCorkUntil = milliseconds(218);
+// An answer's patience begins when it is written, and its thinking time is part of what is seen.
+constexpr Duration kCorkThink = milliseconds(60);
 constexpr Duration kCorkMissFrom = milliseconds(20);
 constexpr Duration kCorkMissUntil = milliseconds(1000);
 constexpr Duration kRunGap = milliseconds(3);
@@ -24,6 +26,17 @@ constexpr std::uint32_t kSegmentOfLoopback = 8192;
 constexpr Duration kWayOfKernels = microseconds(300);
 constexpr Duration kWayOfPaths = microseconds(500);
 constexpr std::uint8_t kBulkStreak = 4;
+constexpr std::uint32_t kWindowSaysMin = 1024;
+constexpr std::uint32_t kWindowsPassed = 16;
+
+// Whether a level of bytes in flight may be that of a window whose scale is not known.
+bool may_be_window(std::uint32_t in_flight, std::uint32_t raw, std::uint32_t mss) {
+  for (int scale = 0; scale <= 14; ++scale) {
+    const std::uint64_t window = std::uint64_t{raw} << scale;
+    if (in_flight <= window && window < in_flight + mss * 3ull / 2) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -70,7 +83,8 @@ void Connection::check_cork(Side side, const Segment& s) {
   if (delay < kCorkMissFrom || delay > kCorkMissUntil) return;
   // The timer is the RTO, which follows the round-trip times, delayed ACKs included.
   const Duration slack = way(side) * 3 / 2 + peer.answers.quantile(0.9) * 3 / 2;
-  if (delay < kCorkFrom || delay > kCorkUntil + slack) {
+  const Duration until = kCorkUntil + slack + (continues ? Duration{0} : kCorkThink);
+  if (delay < kCorkFrom || delay > until) {
     if (!continues) collector_->miss(tag_, StallKind::kCorked, side);
     return;
   }
@@ -87,7 +101,16 @@ void Connection::check_cork(Side side, const Segment& s) {
 
 void Connection::track_run(Side side, const Segment& s) {
   Half& half = half_[side];
-  if (half.run.count > 0 && now_ - half.run.last > kRunGap) finish_run(side);
+  if (half.run.count > 0) {
+    const Duration gap = now_ - half.run.last;
+    const bool acked = half.advanced_at >= half.run.last &&
+                       now_ - half.advanced_at <= way(side) * 5 / 4 + kPromptRelease;
+    if (acked) {
+      half.run.waited += gap;
+    } else if (gap > kRunGap) {
+      finish_run(side);
+    }
+  }
   Run& run = half.run;
   const std::uint32_t size = std::min(mss(side), kSegmentOfLoopback);
   if (run.count == 0) run = {.began = now_, .first_number = s.number};
@@ -102,7 +125,7 @@ void Connection::finish_run(Side side) {
   Run& run = half_[side].run;
   if (run.count >= kRunMin && run.small * 2 >= run.count) {
     const Duration took = run.last - run.began;
-    const Duration pace = took / (run.count - 1);
+    const Duration pace = (took - run.waited) / (run.count - 1);
     const std::uint32_t size = std::min(mss(side), kSegmentOfLoopback);
     const auto needed = static_cast<std::uint32_t>((run.bytes + size - 1) / size);
     if (pace <= kRunPace && needed < run.count) {
@@ -120,6 +143,20 @@ void Connection::finish_run(Side side) {
   run = {};
 }
 
+// A window whose scale was not seen is taken as it stands until more is in flight than it says.
+// True when this segment has shown that there is one.
+bool Connection::compare_with_window(Side side, const Segment& s) {
+  Half& half = half_[side];
+  Half& peer = half_[other(side)];
+  if (peer.scale_known || peer.scaled || peer.window == 0 || !peer.window_seen) return false;
+  const auto here = static_cast<std::int64_t>(distance(s.seq + s.payload, half.acked));
+  const std::int64_t there = half.flight->in_flight();
+  if (std::max(here, there) <= static_cast<std::int64_t>(peer.window_max)) return false;
+  peer.scaled = true;
+  half.flight->interrupt();
+  return true;
+}
+
 void Connection::track_flight(Side side, const Segment& s) {
   Half& half = half_[side];
   const Half& peer = half_[other(side)];
@@ -128,9 +165,18 @@ void Connection::track_flight(Side side, const Segment& s) {
     if (!half.flight && half.streak < kBulkStreak) return;
   }
   if (!half.flight) half.flight = std::make_unique<FlightTracker>();
-  const auto limit =
-      half.flight->sent(now_, s.seq + s.payload, mss(side), way(side), peer.window_max);
+  const auto limit = half.flight->sent(now_, s.seq + s.payload, mss(side), way(side),
+                                       way(kClient) + way(kServer), peer.window_max);
+  if (compare_with_window(side, s)) return;
   if (!limit) return;
+  if (peer.scaled && (peer.shrunk || may_be_window(limit->in_flight, peer.raw_window, mss(side)))) {
+    return;
+  }
+  const bool of_window = limit->kind != StallKind::kSendBuffer;
+  // Much has passed and never more than the window says at a time: then its scale is none.
+  const bool unscaled = peer.window_max >= kWindowSaysMin &&
+                        half.bytes >= std::uint64_t{kWindowsPassed} * peer.window_max;
+  if (of_window && !peer.scale_known && (peer.scaled || !unscaled)) return;
   // Between programs of one host the level is that of the loopback's queue.
   if (limit->kind == StallKind::kSendBuffer && way(kClient) + way(kServer) < kWayOfPaths) return;
   emit({.kind = limit->kind,
@@ -141,7 +187,7 @@ void Connection::track_flight(Side side, const Segment& s) {
         .packets = {half.data_number, s.number},
         .in_flight = limit->in_flight,
         .window_max = peer.window_max,
-        .window_known = saw_start_});
+        .window_known = peer.scale_known});
 }
 
 }  // namespace tailward::diag

@@ -147,6 +147,7 @@ void Connection::emit_retransmission(Side side, const Sent& sent, Duration until
         .until = until,
         .amount = until - sent.at,
         .packets = {sent.number, sent.again_number, number == sent.again_number ? 0 : number},
+        .first_data = side == kClient && saw_start_ && half.acked == half.first,
         .timeouts = how(Again::kTimeout),
         .probes = how(Again::kProbe),
         .fast = how(Again::kFast),

@@ -18,10 +18,19 @@ constexpr std::size_t kClosedKept = 1024;
 // Captures of several devices are not quite in order. More than this is a clock that was set.
 constexpr Duration kClockStep = std::chrono::milliseconds(100);
 constexpr std::uint32_t kGiant = 1500;
+constexpr std::size_t kAddressesMax = 65'536;
 
 struct Key {
   SocketAddress low, high;
   friend bool operator==(const Key&, const Key&) = default;
+};
+
+struct AddressHash {
+  std::size_t operator()(const SocketAddress& address) const {
+    std::uint64_t words[2];
+    std::memcpy(words, address.address.bytes.data(), sizeof words);
+    return mix64(words[0] ^ mix64(words[1] + address.port));
+  }
 };
 
 struct KeyHash {
@@ -88,7 +97,11 @@ class PacketAnalyser::Impl {
   }
 
   void add(const Segment& s);
+  void know_scales(const Key& low_high, std::uint8_t of_low, std::uint8_t of_high) {
+    scales_[low_high] = {of_low, of_high};
+  }
   PacketAnalysis finish();
+  void captured_at_server() { collector_.at_server = true; }
 
  private:
   struct Entry {
@@ -101,6 +114,7 @@ class PacketAnalyser::Impl {
 
   [[nodiscard]] Duration monotonic(Duration at);
   [[nodiscard]] bool from_client(const Segment& s) const;
+  void note_addresses(const Segment& s, bool client);
   Entries::iterator find(const Segment& s, const Key& key, bool from_low);
   Entries::iterator open(const Segment& s, const Key& key, bool from_low);
   void close(Entries::iterator entry);
@@ -114,6 +128,8 @@ class PacketAnalyser::Impl {
   std::uint32_t serial_ = 0;
   Entries open_, closed_;  // the longest idle, the longest closed first
   boost::unordered_flat_map<Key, Entries::iterator, KeyHash> by_key_;
+  boost::unordered_flat_map<SocketAddress, std::uint32_t, AddressHash> servers_;
+  boost::unordered_flat_map<Key, std::pair<std::uint8_t, std::uint8_t>, KeyHash> scales_;
 };
 
 // Time that never runs backwards: a clock that was set back goes on from where it was.
@@ -140,7 +156,31 @@ bool PacketAnalyser::Impl::from_client(const Segment& s) const {
   };
   if (serves(s.to.port) != serves(s.from.port)) return serves(s.to.port);
   if (s.syn) return !s.ack_flag;
-  return s.from.port >= s.to.port;
+  // A server has one address for many connections.
+  const auto seen = [&](const SocketAddress& address) {
+    const auto found = servers_.find(address);
+    return found == servers_.end() ? 0u : found->second;
+  };
+  const std::uint32_t from = seen(s.from), to = seen(s.to);
+  return from != to ? to > from : s.from.port >= s.to.port;
+}
+
+// How many connections each address had. Bounded: those of servers come again and again.
+void PacketAnalyser::Impl::note_addresses(const Segment& s, bool client) {
+  const auto note = [&](const SocketAddress& address, std::uint32_t times) {
+    const auto known = servers_.find(address);
+    if (known != servers_.end()) {
+      known->second += times;
+    } else if (servers_.size() < kAddressesMax) {
+      servers_.emplace(address, times);
+    }
+  };
+  if (s.syn) {  // who answers it is a server for certain
+    note(client ? s.to : s.from, 3);
+    return;
+  }
+  note(s.from, 1);
+  note(s.to, 1);
 }
 
 void PacketAnalyser::Impl::let_go(Entries& entries, Entries::iterator entry) {
@@ -157,11 +197,17 @@ auto PacketAnalyser::Impl::open(const Segment& s, const Key& key, bool from_low)
     let_go(open_, open_.begin());
   }
   const bool client = from_client(s);
+  note_addresses(s, client);
   open_.push_back(
       {key, Connection(serial_++, client ? s.from : s.to, client ? s.to : s.from, collector_),
        false, from_low == client});
   const auto entry = std::prev(open_.end());
   ++analysis_.connections_seen;
+  if (const auto known = scales_.find(key); known != scales_.end() && !s.syn) {
+    const auto [low, high] = known->second;
+    entry->connection.know_scales(entry->low_is_client ? low : high,
+                                  entry->low_is_client ? high : low);
+  }
   by_key_[key] = entry;
   return entry;
 }
@@ -213,6 +259,15 @@ PacketAnalyser::PacketAnalyser(std::vector<std::uint16_t> server_ports, PacketLi
     : impl_(std::make_unique<Impl>(std::move(server_ports), limits)) {}
 PacketAnalyser::~PacketAnalyser() = default;
 void PacketAnalyser::add(const Segment& segment) { impl_->add(segment); }
+void PacketAnalyser::captured_at_server() { impl_->captured_at_server(); }
+void PacketAnalyser::know_scales(const SocketAddress& a, std::uint8_t of_a, const SocketAddress& b,
+                                 std::uint8_t of_b) {
+  if (a < b) {
+    impl_->know_scales({a, b}, of_a, of_b);
+  } else {
+    impl_->know_scales({b, a}, of_b, of_a);
+  }
+}
 PacketAnalysis PacketAnalyser::finish() { return impl_->finish(); }
 
 }  // namespace tailward::diag

@@ -128,6 +128,7 @@ struct StallPattern {
   // Cork: how well the segments are in step with the tick of a kernel's timers (1, 4 or 10 ms),
   // 0…1; and how likely that is by chance.
   double in_step = 0, in_step_by_chance = 1;
+  std::uint64_t first_data = 0;  // retransmissions: those of the first data after the handshake
   std::uint64_t after_full = 0;  // those whose segment followed a full-sized one
   std::uint64_t timeouts = 0, probes = 0, fast = 0, spurious = 0;
   std::uint64_t segments = 0, bytes = 0;
@@ -171,6 +172,13 @@ class PacketAnalyser {
   PacketAnalyser& operator=(const PacketAnalyser&) = delete;
 
   void add(const Segment& segment);
+  // The capture is made on the host of the servers: their answers took no way. Before the first
+  // segment.
+  void captured_at_server();
+  // Of a connection that is older than the capture, from elsewhere: the shifts (RFC 7323) of the
+  // windows that `a` and `b` offer. A capture alone does not tell them without the SYNs.
+  void know_scales(const SocketAddress& a, std::uint8_t of_a, const SocketAddress& b,
+                   std::uint8_t of_b);
   // What there is until now; the connections still open are taken as they stand. Call once.
   [[nodiscard]] PacketAnalysis finish();
 

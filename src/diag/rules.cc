@@ -14,6 +14,8 @@ using std::chrono::milliseconds;
 
 constexpr std::uint64_t kRecurs = 3;  // what happened so often is no coincidence
 constexpr std::uint64_t kCorkRecurs = 5;
+constexpr std::uint64_t kFirstDataRecurs = 5;
+constexpr std::uint32_t kUnreadMin = 4096;  // bytes
 constexpr std::uint64_t kMissesPerHit = 3;
 // The kernel's timer is set to 200 ms and a round-trip time, and rounded up to its ticks.
 constexpr Duration kKernelPatience = std::chrono::microseconds(201'500);
@@ -90,6 +92,7 @@ std::optional<Recurrence> recurrence(const NetworkEvidence& evidence, Kinds whic
     all.misses += pattern.misses;
     all.connections += pattern.connections;
     all.after_full += pattern.after_full;
+    all.first_data += pattern.first_data;
     all.timeouts += pattern.timeouts;
     all.probes += pattern.probes;
     all.fast += pattern.fast;
@@ -189,7 +192,12 @@ Judgement judge_cork(const Recurrence& seen, const NetworkEvidence& evidence) {
       certainty = Certainty::kGuessed;
     }
   }
-  if (sender.cork.yes > 0) certainty = Certainty::kProven;
+  if (sender.cork.yes > 0) {
+    // Corks are set and cleared around messages by many a healthy server: it takes the packets,
+    // too.
+    const bool recurs = alone >= kRecurs && worst.misses * kMissesPerHit <= alone;
+    if (certainty || recurs) certainty = Certainty::kProven;
+  }
   if (!certainty) return {};
   Finding finding =
       found(Cause::kCorked, *certainty,
@@ -211,7 +219,7 @@ Judgement judge_cork(const Recurrence& seen, const NetworkEvidence& evidence) {
         "itself looks much the same");
   }
   if (sender.cork.yes > 0) {
-    show(finding, fmt::format("TCP_CORK is set on {} socket(s) there (fd {} of process {})",
+    show(finding, fmt::format("TCP_CORK was seen set on {} socket(s) there (fd {} of process {})",
                               sender.cork.yes, sender.fd, sender.pid));
   } else {
     finding.missing.push_back(fmt::format("TCP_CORK of the {}'s sockets: watch the process",
@@ -309,7 +317,7 @@ Judgement judge_slow_reader(const Recurrence& seen, const NetworkEvidence& evide
   if (worst.probes > 0) {
     show(finding, fmt::format("the sender asked {} whether it had opened", times(worst.probes)));
   }
-  if (receiver.recv_queue_max > 0) {
+  if (receiver.recv_queue_max >= std::max(kUnreadMin, worst.window_max / 4)) {
     finding.certainty = Certainty::kProven;
     show(finding, fmt::format("{} lie unread in a socket there (fd {} of process {})",
                               bytes(receiver.recv_queue_max), receiver.fd, receiver.pid));
@@ -323,8 +331,34 @@ Judgement judge_slow_reader(const Recurrence& seen, const NetworkEvidence& evide
   return finding;
 }
 
+// A network does not choose what it loses. A host whose queue of connections is full does: the last
+// ACK of the handshake, and the data behind it.
+bool loses_only_beginnings(const Recurrence& seen, const NetworkEvidence& evidence) {
+  const auto* listener = listener_of(evidence, seen.worst().server);
+  const bool room = listener != nullptr && listener->looks >= 10 && listener->looks_full == 0;
+  if (room && evidence.counters && evidence.counters->listen_overflows == 0) return false;
+  return seen.first_data >= kFirstDataRecurs && seen.first_data * 10 >= seen.count * 9;
+}
+
+Finding lost_beginnings(const Recurrence& seen) {
+  const StallPattern& worst = seen.worst();
+  Finding finding = found(
+      Cause::kListenOverflow, Certainty::kConsistent,
+      fmt::format("{} drops new connections: the first data on them has to be sent again, {}, and "
+                  "hardly anything else is lost, as when its queue of connections is full",
+                  to_string(worst.server), times(seen.count)));
+  show(finding,
+       fmt::format("{} of {} retransmissions are of the first data after a handshake",
+                   format_count(seen.first_data), format_count(seen.count)),
+       worst.packets);
+  finding.missing.emplace_back("the server's counters (ListenOverflows) and its listener's queue");
+  show_extent(finding, seen);
+  return finding;
+}
+
 Judgement judge_loss(const Recurrence& seen, const NetworkEvidence& evidence) {
   const StallPattern& worst = seen.worst();
+  if (loses_only_beginnings(seen, evidence)) return lost_beginnings(seen);
   const bool needless = seen.spurious * 2 > seen.timeouts + seen.probes + seen.fast;
   Finding finding =
       found(Cause::kPacketLoss, needless ? Certainty::kGuessed : Certainty::kProven,

@@ -86,12 +86,12 @@ void judge_limited(const NetworkEvidence& evidence, std::vector<Finding>& findin
   for (const SocketFacts& socket : evidence.sockets) {
     if (socket.state == TcpState::kListen) continue;
     if (!socket.options.sndbuf_locked.value_or(false)) continue;
+    if (std::find(done.begin(), done.end(), socket.local) != done.end()) continue;
+    done.push_back(socket.local);
     const SideFacts facts = facts_of(evidence, socket.local, false);
     const auto limited = static_cast<double>(facts.sndbuf_limited_us);
     if (facts.busy_us == 0 || limited < kLimitedShare * static_cast<double>(facts.busy_us))
       continue;
-    if (std::find(done.begin(), done.end(), socket.local) != done.end()) continue;
-    done.push_back(socket.local);
     const double rate =
         socket.tcp.delivery_bytes_per_s ? static_cast<double>(*socket.tcp.delivery_bytes_per_s) : 0;
     Finding finding = found(
@@ -120,15 +120,20 @@ Judgement judge_syn(const Recurrence& seen, const NetworkEvidence& evidence) {
   const StallPattern& worst = seen.worst();
   const auto* listener = listener_of(evidence, worst.server);
   const ServiceSummary* service = service_of(evidence, worst.server);
+  // The host's counters tell of all its listeners: with one of them in sight, they are about it.
   const bool full = listener != nullptr && listener->looks_full > 0;
-  const bool counted = evidence.counters && evidence.counters->listen_overflows > 0;
-  const bool dropped = std::any_of(seen.patterns.begin(), seen.patterns.end(),
-                                   [](const auto* p) { return p->kind == StallKind::kSynDropped; });
-  const Vantage vantage = service == nullptr ? Vantage::kUnknown : service->vantage;
-  const bool at_server = vantage == Vantage::kServer || vantage == Vantage::kLoopback;
-  if (counted || full || dropped || at_server) {
+  const bool counted =
+      listener != nullptr && evidence.counters && evidence.counters->listen_overflows > 0;
+  std::uint64_t dropped = 0;
+  for (const StallPattern* pattern : seen.patterns) {
+    if (pattern->kind == StallKind::kSynDropped) dropped += pattern->count;
+  }
+  // Answers that were sent and sent again were lost on their way; only where most were not sent at
+  // all has the host dropped the question.
+  if (counted || full || dropped * 2 > seen.count) {
     Finding finding = found(
-        Cause::kListenOverflow, counted || full ? Certainty::kProven : Certainty::kConsistent,
+        Cause::kListenOverflow,
+        counted && (full || dropped > 0) ? Certainty::kProven : Certainty::kConsistent,
         fmt::format("{} drops new connections: their SYNs or ACKs reached its host, which did not "
                     "answer, and the clients tried again, {} lost at the median",
                     to_string(worst.server), format_duration(worst.length.median)));

@@ -25,12 +25,8 @@ class Watch {
 
   Result<Diagnosis> run() {
     if (Result<void> found = find_target(); !found) return fail(found.error());
-    open_capture();
+    if (Result<void> opened = open_capture(); !opened) return fail(opened.error());
     counters(&before_);
-    if (!capture_ && !sockets_readable_) {
-      return fail(ErrorKind::kDenied, "neither packets nor sockets may be looked at",
-                  "run it as root, or as the user of the process");
-    }
     const Duration watched = follow();
     finish(watched);
     return std::move(diagnosis_);
@@ -40,7 +36,6 @@ class Watch {
   Result<void> find_target() {
     Result<probe::SocketList> list = probe::list_sockets({options_.pid, options_.port});
     if (!list) return fail(list.error());
-    sockets_readable_ = true;
     const std::optional<int> pid = options_.pid         ? options_.pid
                                    : list->pids.empty() ? std::nullopt
                                                         : std::optional(list->pids.front());
@@ -68,6 +63,7 @@ class Watch {
     for (const diag::SocketFacts& socket : sockets) {
       if (socket.state == diag::TcpState::kListen) listening.insert(socket.local.port);
     }
+    listens_ = options_.port ? listening.contains(*options_.port) : !listening.empty();
     for (const diag::SocketFacts& socket : sockets) {
       if (socket.state != diag::TcpState::kListen && socket.remote.port != 0 &&
           !listening.contains(socket.local.port)) {
@@ -94,7 +90,8 @@ class Watch {
     }
   }
 
-  void open_capture() {
+  // Without the right to capture there are still the sockets; anything else is a mistake to mend.
+  Result<void> open_capture() {
     Result<std::unique_ptr<probe::LiveCapture>> capture =
         probe::LiveCapture::open({.interface = options_.interface,
                                   .ports = ports_,
@@ -103,12 +100,16 @@ class Watch {
     if (capture) {
       capture_ = std::move(*capture);
       diagnosis_.sources.push_back({"packets", "used"});
-    } else {
-      diagnosis_.sources.push_back(
-          {"packets", capture.error().kind == ErrorKind::kDenied ? "denied" : "not there",
-           capture.error().message +
-               (capture.error().hint.empty() ? "" : "; " + capture.error().hint)});
+      return {};
     }
+    const Error& error = capture.error();
+    if (error.kind != ErrorKind::kDenied && error.kind != ErrorKind::kUnsupported) {
+      return fail(error);
+    }
+    diagnosis_.sources.push_back({"packets",
+                                  error.kind == ErrorKind::kDenied ? "denied" : "not there",
+                                  error.message + (error.hint.empty() ? "" : "; " + error.hint)});
+    return {};
   }
 
   // Whatever asks the kernel about a network namespace must do so inside it.
@@ -149,8 +150,13 @@ class Watch {
   void remember(const std::vector<diag::SocketFacts>& sockets,
                 std::map<SocketKey, diag::SocketFacts>& into) {
     for (const diag::SocketFacts& socket : sockets) {
-      if (into.size() >= kSocketsMax && !into.contains({socket.local, socket.remote})) continue;
-      into[{socket.local, socket.remote}] = socket;
+      const SocketKey key{socket.local, socket.remote};
+      const auto known = into.find(key);
+      if (known == into.end() && into.size() >= kSocketsMax) continue;
+      // A cork is set and cleared with every message: seen once, it is what explains a wait.
+      const bool was_corked = known != into.end() && known->second.options.cork.value_or(false);
+      diag::SocketFacts& kept = into[key] = socket;
+      if (was_corked) kept.options.cork = true;
     }
   }
 
@@ -170,7 +176,9 @@ class Watch {
     TimePoint next_look = began;
     TimePoint next_list = began + kListEvery;
     probe::SegmentSink sink = [this](const diag::Segment& segment) { analyser_->add(segment); };
-    analyser_ = std::make_unique<diag::PacketAnalyser>(server_ports());
+    analyser_ = std::make_unique<diag::PacketAnalyser>(ports_);
+    if (listens_) analyser_->captured_at_server();
+    tell_scales();
     TimePoint now = began;
     while (now < end) {
       if (hooks_.stop_asked && hooks_.stop_asked()) {
@@ -214,8 +222,13 @@ class Watch {
     capture_.reset();
   }
 
-  // The ports whose owner is the server, whatever the packets suggest.
-  [[nodiscard]] std::vector<std::uint16_t> server_ports() const { return ports_; }
+  // Of connections whose SYNs came before we did.
+  void tell_scales() {
+    for (const auto& [key, socket] : latest_) {
+      const auto &ours = socket.tcp.rcv_wscale, &theirs = socket.tcp.snd_wscale;
+      if (ours && theirs) analyser_->know_scales(socket.local, *ours, socket.remote, *theirs);
+    }
+  }
 
   void name_sources() {
     std::vector<Source>& sources = diagnosis_.sources;
@@ -269,7 +282,7 @@ class Watch {
   std::map<SocketKey, diag::SocketFacts> latest_;
   std::map<diag::SocketAddress, diag::NetworkEvidence::ListenerWatch> listeners_;
   std::optional<diag::HostCounters> before_;
-  bool sockets_readable_ = false;
+  bool listens_ = false;  // on the ports that are looked at: the requests are served here
   std::uint64_t options_denied_ = 0;
 };
 

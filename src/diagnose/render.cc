@@ -229,6 +229,9 @@ void add_losses(const Diagnosis& diagnosis, report::Report& report) {
 HedgingAdvice hedging_advice(const Diagnosis& diagnosis) {
   const std::optional<double> rate = predicted_trigger_rate(diagnosis);
   const auto& findings = diagnosis.network.findings;
+  if (findings.empty() && diagnosis.packets.turns_seen == 0) {
+    return {"unknown", rate, "no request was seen"};
+  }
   if (findings.empty()) {
     return {"unknown", rate,
             "the network holds nothing back; whether a second attempt would be quicker is decided "

@@ -157,7 +157,7 @@ const std::vector<Experiment>& experiments() {
       {"buffers", "Buffers pinned small: what is left of the throughput?",
        "socket buffers from 8 KiB to 1 MiB and the kernel's own, at 0, 1 and 10 ms",
        arm_names({"default", "8KiB", "64KiB", "256KiB", "1MiB"}, {0}, kRtts),
-       "about 50 s, 25 with --quick", run_buffers},
+       "about 45 s, 30 with --quick", run_buffers},
   };
   return kExperiments;
 }

@@ -54,7 +54,8 @@ TEST(ExperimentTest, EveryNameIsKnownOnce) {
     EXPECT_TRUE(find_experiment(experiment.name).has_value());
   }
   EXPECT_EQ(names, (std::set<std::string>{"falsification", "three-layer", "cost", "fanout",
-                                          "production", "reference", "drift"}));
+                                          "production", "reference", "drift", "nodelay-batch",
+                                          "nodelay-reqresp", "interlock", "buffers"}));
 }
 
 TEST(ExperimentTest, AnUnknownNameIsRefusedWithTheKnownOnes) {

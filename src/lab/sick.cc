@@ -84,7 +84,7 @@ SickModel draw_sick_model(const Sickness& sickness, std::uint64_t seed, double s
       if (rng.chance(0.5)) model.answer_bytes = drawn_bytes(rng, 3'000, 20'000);
       break;
     case Cause::kSmallSendBuffer:
-      model.answer_bytes = drawn_bytes(rng, 128'000, 400'000);
+      model.answer_bytes = drawn_bytes(rng, 600'000, 1'500'000);
       break;
     case Cause::kSmallReceiveWindow:
       model.upload_bytes = drawn_bytes(rng, 128'000, 400'000);

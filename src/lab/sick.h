@@ -104,7 +104,7 @@ class SickClients {
   SickClients(const SickModel& model, const io::Endpoint& server);
   ~SickClients();
   // Nothing further is begun; what waits for the server still waits.
-  void begin_stop() { pause_.end(); }
+  void begin_stop();
 
   struct Counts {
     std::uint64_t requests = 0;
@@ -115,6 +115,7 @@ class SickClients {
 
  private:
   void run(std::size_t number);
+  bool wait_for_burst();
   bool visit(Rng& rng, std::size_t requests);
   void count(const Result<void>& outcome);
 
@@ -122,6 +123,9 @@ class SickClients {
   io::Endpoint server_;
   Pause pause_;
   mutable std::mutex mutex_;
+  std::condition_variable burst_;
+  std::size_t waiting_ = 0;   // for the burst to begin
+  std::uint64_t bursts_ = 0;  // that began
   Counts counts_;
   std::vector<std::thread> threads_;
 };

@@ -38,6 +38,10 @@ std::size_t requests_of(const SickModel& model) {
       return 1;
     case Cause::kSlowAccept:
       return 6;
+    case Cause::kSlowReader:
+    case Cause::kSmallSendBuffer:
+    case Cause::kSmallReceiveWindow:
+      return model.seed % 3 == 0 ? 0 : 3;
     case Cause::kNone:
       return model.seed % 3 == 0 ? 4 : 0;
     default:
@@ -106,15 +110,39 @@ SickClients::Counts SickClients::counts() const {
   return counts_;
 }
 
+void SickClients::begin_stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    pause_.end();
+  }
+  burst_.notify_all();
+}
+
+// A burst is a burst because all wait for the same thing and then come at once; who still waits for
+// an answer from the last one misses this one.
+bool SickClients::wait_for_burst() {
+  constexpr Duration kGather = milliseconds(120);
+  std::unique_lock lock(mutex_);
+  const std::uint64_t mine = bursts_;
+  const bool first = waiting_++ == 0;
+  const auto begun = [&] { return pause_.ended() || bursts_ != mine; };
+  if (first) {
+    static_cast<void>(burst_.wait_for(lock, kGather, begun));
+    ++bursts_;
+    waiting_ = 0;
+    burst_.notify_all();
+  } else {
+    burst_.wait(lock, begun);
+  }
+  return !pause_.ended();
+}
+
 void SickClients::run(std::size_t number) {
   Rng rng = Rng::stream(model_.seed, 1'000'000 + number);
-  constexpr Duration kBurstEvery = milliseconds(150);
   while (!pause_.ended()) {
+    if (comes_in_bursts(model_.cause) && !wait_for_burst()) return;
     const bool good = visit(rng, requests_of(model_));
-    // A burst is a burst because all wait for the same thing and then come at once.
-    Duration rest = comes_in_bursts(model_.cause)
-                        ? kBurstEvery
-                        : Duration{static_cast<std::int64_t>(rng.exponential(10e6))};
+    Duration rest{static_cast<std::int64_t>(rng.exponential(10e6))};
     if (!good) rest = std::max<Duration>(rest, milliseconds(50));
     if (!pause_.wait(rest)) return;
   }

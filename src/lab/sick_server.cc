@@ -19,10 +19,12 @@ using std::chrono::milliseconds;
 
 constexpr int kSmallBuffer = 8 * 1024;        // bytes, as asked for: the kernel doubles it
 constexpr std::size_t kSmallWrite = 64;       // bytes
-constexpr std::size_t kSlowRead = 48 * 1024;  // bytes at a time, with a rest after each
-constexpr Duration kSlowReadRest = milliseconds(12);
+constexpr std::size_t kSlowRead = 24 * 1024;  // bytes at a time, with a rest after each
+constexpr Duration kSlowReadRest = milliseconds(8);
+// Large, and yet one that an upload fills: the kernel's own might take all of it.
+constexpr int kAmpleBuffer = 192 * 1024;
 constexpr Duration kAcceptRest = milliseconds(25);  // of an acceptor that does other things
-constexpr Duration kBurstAcceptRest = milliseconds(4);
+constexpr Duration kBurstAcceptRest = milliseconds(8);
 constexpr Duration kIdleMax = std::chrono::seconds(30);
 
 int sized(int bytes, double severity) {
@@ -32,11 +34,13 @@ int sized(int bytes, double severity) {
 net::BlockingOptions options_of(const SickModel& model) {
   net::BlockingOptions options;
   options.timeout = kIdleMax;
+  options.congestion = "cubic";  // the same everywhere, whatever this machine is set to
   options.nodelay = model.cause != Cause::kNagleDelayedAck;
   if (model.cause == Cause::kSmallSendBuffer)
     options.send_buffer = sized(kSmallBuffer, model.severity);
   if (model.cause == Cause::kSmallReceiveWindow)
     options.receive_buffer = sized(kSmallBuffer, model.severity);
+  if (model.cause == Cause::kSlowReader) options.receive_buffer = kAmpleBuffer;
   return options;
 }
 

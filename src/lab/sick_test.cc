@@ -72,8 +72,8 @@ std::vector<Cause> all_causes() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, SickServerTest, testing::ValuesIn(all_causes()),
-                         [](const testing::TestParamInfo<Cause>& info) {
-                           std::string name(to_string(info.param));
+                         [](const testing::TestParamInfo<Cause>& one) {
+                           std::string name(to_string(one.param));
                            std::erase(name, '-');
                            return name;
                          });

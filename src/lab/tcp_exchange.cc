@@ -69,6 +69,12 @@ class Conversation {
     return net::real_now() - began;
   }
 
+  // Of both ends. Not while a round is under way.
+  void set_nodelay(bool on) {
+    pair_.client.set_nodelay(on);
+    pair_.server.set_nodelay(on);
+  }
+
   // Ends it, and says what passed.
   TcpCounts end() {
     TcpCounts counts = TcpRun::counts(std::move(watch_), pair_.client);
@@ -143,27 +149,36 @@ Result<void> count_rounds(TcpPlace& place, const Variant& variant, TcpRun& run, 
   return {};
 }
 
-// Runs the variants in turns, `block` rounds each, over connections that stay open.
+// The rounds of all variants, `block` at a time. Those that take turns differ in NODELAY only, and
+// share one connection on which it is switched: with a connection and a thread for each, whether
+// the scheduler puts a server beside its client or on another CPU matters more than the option.
+Result<void> run_blocks(TcpPlace& place, const std::vector<Variant>& variants, std::uint64_t rounds,
+                        std::uint64_t block, TcpRun& run, std::span<TcpArm> arms) {
+  std::unique_ptr<Conversation> with;
+  for (std::uint64_t done = 0; done < rounds; done += block) {
+    for (std::size_t i = 0; i < variants.size() && !run.stopped(); ++i) {
+      run.begin("arm " + arms[i].name);
+      if (with == nullptr || block == rounds) {
+        Result<std::unique_ptr<Conversation>> fresh =
+            Conversation::start(place, variants[i], run, false);
+        if (!fresh) return fail(fresh.error());
+        with = std::move(*fresh);
+        if (const Result<void> warm = warm_up(*with); !warm) return warm;
+      }
+      with->set_nodelay(variants[i].nodelay);
+      if (const Result<void> ran = run_rounds(*with, block, run, arms[i]); !ran) return ran;
+    }
+  }
+  return {};
+}
+
+// The rounds of all variants, then, once, a few more of each to count packets.
 Result<void> run_variants(TcpPlace& place, const std::vector<Variant>& variants,
                           std::uint64_t rounds, std::uint64_t block, TcpRun& run,
                           std::span<TcpArm> arms) {
-  std::vector<std::unique_ptr<Conversation>> all;
-  for (const Variant& variant : variants) {
-    Result<std::unique_ptr<Conversation>> with = Conversation::start(place, variant, run, false);
-    if (!with) return fail(with.error());
-    all.push_back(std::move(*with));
-  }
-  for (std::uint64_t done = 0; done < rounds && !run.stopped(); done += block) {
-    for (std::size_t i = 0; i < all.size() && !run.stopped(); ++i) {
-      run.begin("arm " + arms[i].name);
-      if (done == 0) {
-        if (const Result<void> warm = warm_up(*all[i]); !warm) return warm;
-      }
-      if (const Result<void> ran = run_rounds(*all[i], block, run, arms[i]); !ran) return ran;
-    }
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i].reset();
+  const Result<void> ran = run_blocks(place, variants, rounds, block, run, arms);
+  if (!ran) return ran;
+  for (std::size_t i = 0; i < variants.size(); ++i) {
     arms[i].bytes = arms[i].messages * request_bytes(variants[i]);
     if (run.stopped() || arms[i].counts.source != CountSource::kNone) continue;
     if (const auto counted = count_rounds(place, variants[i], run, arms[i]); !counted) {
@@ -248,7 +263,7 @@ Result<ExperimentResult> run_interlock(Context& context) {
 
 Result<ExperimentResult> run_nodelay_reqresp(Context& context) {
   const bool quick = context.quick;
-  const std::vector<Plan> plans{{0ms, quick ? 1000U : 5000U, 50},
+  const std::vector<Plan> plans{{0ms, quick ? 1000U : 5000U, 25},
                                 {1ms, quick ? 200U : 5000U, 50},
                                 {10ms, quick ? 40U : 200U, 10}};
   std::vector<Duration> rtts;

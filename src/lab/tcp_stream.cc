@@ -276,7 +276,7 @@ Result<ExperimentResult> run_nodelay_batch(Context& context) {
 
 Result<ExperimentResult> run_buffers(Context& context) {
   const Duration at_most = context.quick ? 2s : 4s;
-  const Duration counted_for = context.quick ? 500ms : 1s;
+  const Duration counted_for = 1s;
   const std::vector<Duration> rtts{0ms, 1ms, 10ms};
   const auto runs = static_cast<std::uint64_t>(context.runs);
   TcpRun run(context, rtts.size() * kPinned.size() * (runs + 1));

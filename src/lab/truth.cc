@@ -117,10 +117,18 @@ Result<void> run_once(const SickModel& model, const TruthOptions& options,
       {.pid = (*service)->server_pid(), .watch = options.watch, .write_to = file}, hooks);
   const bool has_client_file = at_client && at_client->finish();
   if (!live) return fail(live.error());
-  if (live->partial) return {};
+  if (live->partial) {
+    if (hooks.stop_asked && hooks.stop_asked()) {
+      truth.partial = true;
+      return {};
+    }
+    return fail(ErrorKind::kDisconnected, "the run ended early: is the sick server still there?");
+  }
   truth.cases.push_back(score(model, kLive, *live));
   const auto from_file = [&](const std::string& path, std::string_view from) -> Result<void> {
-    const Result<diagnose::Diagnosis> diagnosis = diagnose::diagnose_capture({.path = path}, hooks);
+    // Whoever captures a service knows its port.
+    const Result<diagnose::Diagnosis> diagnosis =
+        diagnose::diagnose_capture({.path = path, .port = (*service)->port()}, hooks);
     if (!diagnosis) return fail(diagnosis.error());
     truth.cases.push_back(score(model, from, *diagnosis));
     return {};
@@ -210,7 +218,7 @@ bool Truth::ok() const {
   const auto enough = [this](std::string_view from) {
     return static_cast<double>(right(from)) >= kShareMin * static_cast<double>(count(from));
   };
-  return failed.empty() && healthy_clean && enough(kLive) && enough(kCapture);
+  return failed.empty() && count(kLive) > 0 && healthy_clean && enough(kLive) && enough(kCapture);
 }
 
 Result<Truth> find_truth(const TruthOptions& options, const diagnose::Hooks& hooks) {
