@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "base/units.h"
 
@@ -15,9 +16,11 @@ using report::Cell;
 using report::Emphasis;
 using report::Json;
 
-constexpr std::size_t kRequestsMin = 20;   // fewer have no P99 worth the name
-constexpr std::size_t kPicturesMax = 3;    // of proving packets
-constexpr std::size_t kPacketsShown = 24;  // of each
+constexpr std::size_t kRequestsMin = 20;  // fewer have no P99 worth the name
+constexpr std::size_t kPicturesMax = 3;   // of proving packets
+// Of each: around the stall.
+constexpr std::size_t kPacketsBefore = 6;
+constexpr std::size_t kPacketsShown = 16;
 
 double share_of(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -149,8 +152,20 @@ std::string segment_label(const diag::Segment& segment, std::uint32_t seq_base,
     text += "ACK ";
   }
   if (segment.ack_flag && !segment.syn) text += fmt::format("ack {} ", segment.ack - ack_base);
-  text += fmt::format("win {}", segment.window);
+  // Windows are scaled, and mostly by a factor that is not in the packet; none is none.
+  if (segment.window == 0 && segment.ack_flag && !segment.rst) text += "window 0";
   return text;
+}
+
+// The packets before and after the stall.
+std::span<const diag::Segment> around(const diag::Proof& proof) {
+  const auto& all = proof.segments;
+  const auto at = std::find_if(all.begin(), all.end(), [&](const diag::Segment& segment) {
+    return segment.at >= proof.stall.from;
+  });
+  const auto before = static_cast<std::size_t>(at - all.begin());
+  const std::size_t first = before - std::min(before, kPacketsBefore);
+  return std::span(all).subspan(first, std::min(kPacketsShown, all.size() - first));
 }
 
 report::SequenceChart picture_of(const Diagnosis& diagnosis, const diag::Proof& proof) {
@@ -164,17 +179,16 @@ report::SequenceChart picture_of(const Diagnosis& diagnosis, const diag::Proof& 
   };
   // Numbers that people can compare: from the first byte of the picture on.
   std::array<std::optional<std::uint32_t>, 2> base;
-  for (const diag::Segment& segment : proof.segments) {
+  const std::span<const diag::Segment> shown = around(proof);
+  for (const diag::Segment& segment : shown) {
     auto& own = base[from_client(segment) ? 0 : 1];
     auto& other = base[from_client(segment) ? 1 : 0];
     if (!own) own = segment.seq;
     if (!other && segment.ack_flag) other = segment.ack;
   }
-  const std::size_t shown = std::min(proof.segments.size(), kPacketsShown);
-  if (shown == 0) return chart;
-  const Duration origin = proof.segments.front().at;
-  for (std::size_t at = 0; at < shown; ++at) {
-    const diag::Segment& segment = proof.segments[at];
+  if (shown.empty()) return chart;
+  const Duration origin = shown.front().at;
+  for (const diag::Segment& segment : shown) {
     const bool left = from_client(segment);
     const bool proves = std::find(proof.stall.packets.begin(), proof.stall.packets.end(),
                                   segment.number) != proof.stall.packets.end();
@@ -333,7 +347,9 @@ report::Report to_report(const Diagnosis& diagnosis, const report::RunInfo& run)
   for (const diag::Proof& proof : diagnosis.packets.proofs) {
     if (pictures == kPicturesMax || proof.segments.empty()) break;
     if (proof.connection >= diagnosis.packets.connections.size()) continue;
-    report.add(picture_of(diagnosis, proof));
+    report::SequenceChart picture = picture_of(diagnosis, proof);
+    picture.in_terminal = pictures == 0;
+    report.add(std::move(picture));
     ++pictures;
   }
   if (diagnosis.packets.latency.count() > 0) report.add(latency_table(diagnosis));
