@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::size_t kServicesMax = 4096;  // then they share one record, of address "::"
 constexpr std::size_t kRememberedMax = std::size_t{1} << 15;
-constexpr std::size_t kConnectionsKept = 1000;
 constexpr std::uint8_t kProofAfter = 6;  // segments after the end of a stall
 
 std::string key_of(const SocketAddress& address) {
@@ -199,7 +198,7 @@ void Collector::connection(const ConnectionTag& tag, const ConnectionSummary& su
     return std::pair(a.stalled, a.summary.packets) > std::pair(b.stalled, b.summary.packets);
   };
   KeptConnection kept{tag.serial, stalled, summary};
-  if (connections_.size() >= kConnectionsKept) {
+  if (connections_.size() >= limits_.connections_kept) {
     if (!more(kept, connections_.front())) return;
     std::pop_heap(connections_.begin(), connections_.end(), more);
     connections_.pop_back();

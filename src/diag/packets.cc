@@ -109,6 +109,7 @@ class PacketAnalyser::Impl {
     Connection connection;
     bool closed = false;  // stands in closed_, not in open_
     bool low_is_client = false;
+    bool spoke = false;  // since it was last looked at for being idle
   };
   using Entries = std::list<Entry>;
 
@@ -119,6 +120,7 @@ class PacketAnalyser::Impl {
   Entries::iterator open(const Segment& s, const Key& key, bool from_low);
   void close(Entries::iterator entry);
   void let_go(Entries& entries, Entries::iterator entry);
+  void let_go_idle();
 
   std::vector<std::uint16_t> server_ports_;
   PacketLimits limits_;
@@ -126,7 +128,7 @@ class PacketAnalyser::Impl {
   PacketAnalysis analysis_;
   Duration shift_{};  // added to times since the clock stepped back
   std::uint32_t serial_ = 0;
-  Entries open_, closed_;  // the longest idle, the longest closed first
+  Entries open_, closed_;  // to be looked at next for being idle; the longest closed first
   boost::unordered_flat_map<Key, Entries::iterator, KeyHash> by_key_;
   boost::unordered_flat_map<SocketAddress, std::uint32_t, AddressHash> servers_;
   boost::unordered_flat_map<Key, std::pair<std::uint8_t, std::uint8_t>, KeyHash> scales_;
@@ -190,17 +192,27 @@ void PacketAnalyser::Impl::let_go(Entries& entries, Entries::iterator entry) {
   entries.erase(entry);
 }
 
+// One that has said nothing since it was last looked at. Moving each that speaks to the list's end
+// would find the longest idle, and for every packet read its neighbours from far-away memory.
+void PacketAnalyser::Impl::let_go_idle() {
+  while (open_.front().spoke) {
+    open_.front().spoke = false;
+    open_.splice(open_.end(), open_, open_.begin());
+  }
+  let_go(open_, open_.begin());
+}
+
 auto PacketAnalyser::Impl::open(const Segment& s, const Key& key, bool from_low)
     -> Entries::iterator {
   if (open_.size() >= limits_.connections_max) {
     ++analysis_.connections_let_go;
-    let_go(open_, open_.begin());
+    let_go_idle();
   }
   const bool client = from_client(s);
   note_addresses(s, client);
   open_.push_back(
       {key, Connection(serial_++, client ? s.from : s.to, client ? s.to : s.from, collector_),
-       false, from_low == client});
+       false, from_low == client, false});
   const auto entry = std::prev(open_.end());
   ++analysis_.connections_seen;
   if (const auto known = scales_.find(key); known != scales_.end() && !s.syn) {
@@ -218,7 +230,10 @@ auto PacketAnalyser::Impl::find(const Segment& s, const Key& key, bool from_low)
   if (found == by_key_.end()) return open(s, key, from_low);
   const auto entry = found->second;
   const Side side = entry->low_is_client == from_low ? kClient : kServer;
-  if (!entry->connection.is_reuse(side, s)) return entry;
+  if (!entry->connection.is_reuse(side, s)) {
+    entry->spoke = true;
+    return entry;
+  }
   let_go(entry->closed ? closed_ : open_, entry);
   return open(s, key, from_low);
 }
@@ -240,12 +255,7 @@ void PacketAnalyser::Impl::add(const Segment& s) {
   const auto entry = find(s, key, from_low);
   const Side side = entry->low_is_client == from_low ? kClient : kServer;
   entry->connection.add(side, s, at);
-  if (entry->closed) return;
-  if (entry->connection.closed()) {
-    close(entry);
-  } else {
-    open_.splice(open_.end(), open_, entry);
-  }
+  if (!entry->closed && entry->connection.closed()) close(entry);
 }
 
 PacketAnalysis PacketAnalyser::Impl::finish() {

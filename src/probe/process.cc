@@ -40,11 +40,15 @@ Error open_error(int pid, int error) {
   }
 }
 
+Descriptor open_namespace(int pid) {
+  return Descriptor(::open(fmt::format("/proc/{}/ns/net", pid).c_str(), O_RDONLY | O_CLOEXEC));
+}
+
 // Same file system object: how namespaces are told apart (namespaces(7)).
-bool same_file(const std::string& a, const std::string& b) {
+bool is_our_namespace(const Descriptor& space) {
   struct stat first {};
   struct stat second {};
-  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 &&
+  return ::fstat(space.get(), &first) == 0 && ::stat("/proc/thread-self/ns/net", &second) == 0 &&
          first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
@@ -75,7 +79,8 @@ Result<Process> Process::open(int pid) {
   if (pid <= 0) return fail(no_process(pid));
   const long fd = ::syscall(SYS_pidfd_open, pid, 0);
   if (fd >= 0) {
-    Process process(pid, Descriptor(static_cast<int>(fd)));
+    Process process(pid, Descriptor(static_cast<int>(fd)), open_namespace(pid));
+    // Only if it still runs is the namespace certainly that of the process that the pidfd holds.
     if (!process.running()) {
       return fail(ErrorKind::kInvalid, fmt::format("process {} has ended", pid),
                   "only its parent has not taken notice yet");
@@ -147,15 +152,18 @@ Result<Descriptor> Process::duplicate(int fd) const {
 }
 
 Result<void> Process::in_network_namespace(UniqueFunction<void()> task) const {
-  const std::string theirs = fmt::format("/proc/{}/ns/net", pid_);
-  if (same_file(theirs, "/proc/thread-self/ns/net")) {
+  Descriptor retried;
+  if (!network_.valid()) {
+    retried = open_namespace(pid_);
+    const int unopened = errno;
+    if (!running()) return fail(ErrorKind::kInvalid, fmt::format("process {} has ended", pid_));
+    if (!retried.valid()) return fail(namespace_error(*this, unopened));
+  }
+  const Descriptor& space = network_.valid() ? network_ : retried;
+  if (is_our_namespace(space)) {
     task();
     return {};
   }
-  const Descriptor space(::open(theirs.c_str(), O_RDONLY | O_CLOEXEC));
-  const int unopened = errno;
-  if (!running()) return fail(ErrorKind::kInvalid, fmt::format("process {} has ended", pid_));
-  if (!space.valid()) return fail(namespace_error(*this, unopened));
   int error = 0;
   try {
     std::thread([&] {

@@ -44,14 +44,17 @@ class Process {
   // A duplicate of one of its descriptors. Errors: kDenied (ptrace access mode ATTACH: the same
   // user and Yama's consent, or CAP_SYS_PTRACE), kInvalid (no such descriptor, process gone).
   [[nodiscard]] Result<Descriptor> duplicate(int fd) const;
-  // Runs `task` on a thread of its own inside the process's network namespace, at once and in this
-  // call if it is our own namespace. Errors: kDenied (CAP_SYS_ADMIN).
+  // Runs `task` on a thread of its own inside the network namespace that the process had when it
+  // was opened, also after its end; at once and in this call if it is our own namespace. Errors:
+  // kDenied (CAP_SYS_ADMIN), kInvalid (process gone, and its namespace was not to be had before).
   Result<void> in_network_namespace(UniqueFunction<void()> task) const;
 
  private:
-  Process(int pid, Descriptor pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+  Process(int pid, Descriptor pidfd, Descriptor network)
+      : pid_(pid), pidfd_(std::move(pidfd)), network_(std::move(network)) {}
   int pid_;
   Descriptor pidfd_;
+  Descriptor network_;  // its namespace, which may outlive it; not valid without the right to look
 };
 
 // By pid: all sockets of the process. By port: all sockets of every process that has one with this

@@ -86,6 +86,19 @@ Result<RemoteFilter> parse_remote(std::string_view text) {
   return fail(ErrorKind::kInvalid, fmt::format("'{}' is no address", text), kForms);
 }
 
+std::set<std::uint16_t> server_ports(std::span<const diag::SocketFacts> sockets) {
+  std::set<std::uint16_t> listening;
+  for (const diag::SocketFacts& one : sockets) {
+    if (one.state == diag::TcpState::kListen) listening.insert(one.local.port);
+  }
+  std::set<std::uint16_t> ports;
+  for (const diag::SocketFacts& one : sockets) {
+    if (one.state != diag::TcpState::kEstablished) continue;
+    ports.insert(listening.contains(one.local.port) ? one.local.port : one.remote.port);
+  }
+  return ports;
+}
+
 std::vector<bool> draw_half(std::span<const Candidate> candidates, Rng& rng) {
   std::vector<std::size_t> order(candidates.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/result.h"
 #include "base/rng.h"
 #include "diag/segment.h"
+#include "diag/socket_facts.h"
 
 namespace tailward::treat {
 
@@ -26,6 +28,10 @@ struct RemoteFilter {
 // "10.0.0.1", "10.0.0.0/8", "10.0.0.1:443", "::1", "[::1]:443", "2001:db8::/32".
 // Errors: kInvalid.
 Result<RemoteFilter> parse_remote(std::string_view text);
+
+// Of each established connection the port of its server: the local one if a socket among these
+// listens on it, else the peer's. Which number is the greater says nothing.
+std::set<std::uint16_t> server_ports(std::span<const diag::SocketFacts> sockets);
 
 struct Candidate {
   diag::SocketAddress remote;

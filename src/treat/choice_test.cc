@@ -11,6 +11,24 @@ diag::SocketAddress peer(std::string_view address, std::uint16_t port) {
   return {parse_remote(address)->address, port};
 }
 
+diag::SocketFacts a_socket(diag::TcpState state, std::uint16_t local, std::uint16_t remote) {
+  diag::SocketFacts facts;
+  facts.state = state;
+  facts.local.port = local;
+  facts.remote.port = remote;
+  return facts;
+}
+
+TEST(ChoiceTest, TakesForTheServersPortTheOneThatIsListenedOn) {
+  using diag::TcpState;
+  const std::vector<diag::SocketFacts> both = {
+      a_socket(TcpState::kListen, 60'000, 0),
+      a_socket(TcpState::kEstablished, 60'000, 33'000),  // a server above the ephemeral ports
+      a_socket(TcpState::kEstablished, 33'001, 50'051),  // a client of such a server
+  };
+  EXPECT_EQ(server_ports(both), (std::set<std::uint16_t>{60'000, 50'051}));
+}
+
 TEST(ChoiceTest, MatchesAnAddressANetworkOrAnAddressWithItsPort) {
   const auto one = peer("10.1.2.3", 4000);
   EXPECT_TRUE(parse_remote("10.1.2.3")->matches(one));

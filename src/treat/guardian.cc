@@ -21,8 +21,6 @@ namespace {
 
 enum class Order : std::uint32_t { kPing, kTrack, kApply, kRestore, kFinish, kKeep };
 
-// Quick acknowledgements are asked for again so often, and with very many connections less often,
-// so that it takes a small part of one core.
 constexpr Duration kRefreshEvery = std::chrono::milliseconds(10);
 constexpr Duration kRefreshPerConnection = std::chrono::microseconds(50);
 
@@ -66,6 +64,11 @@ bool receive_whole(int socket, T& message) {
 
 }  // namespace
 
+Duration refresh_period(std::size_t connections) {
+  return std::max<Duration>(kRefreshEvery,
+                            kRefreshPerConnection * static_cast<std::int64_t>(connections));
+}
+
 struct Guardian::Request {
   Order order = Order::kPing;
   std::uint32_t id = 0;
@@ -101,11 +104,7 @@ Result<std::unique_ptr<Guardian>> Guardian::start(const std::vector<probe::Proce
 void Guardian::serve(int socket, Ledger ledger, Duration patience) {
   Duration silence{0};
   while (silence < patience) {
-    const Duration wait =
-        !ledger.has_fleeting()
-            ? patience
-            : std::max<Duration>(kRefreshEvery,
-                                 kRefreshPerConnection * static_cast<std::int64_t>(ledger.size()));
+    const Duration wait = ledger.refreshed() == 0 ? patience : refresh_period(ledger.refreshed());
     pollfd state{socket, POLLIN, 0};
     const int ready = ::poll(&state, 1, milliseconds(wait));
     if (ready < 0 && errno != EINTR) break;

@@ -22,6 +22,10 @@ namespace tailward::treat {
 // Messages to a guardian come at least this often, or it takes its starter for stopped.
 inline constexpr Duration kGuardianPatience = std::chrono::seconds(20);
 
+// How often a fleeting option is set again on each of so many connections: every 10 ms, and with
+// very many less often, so that it takes a small part of one core.
+Duration refresh_period(std::size_t connections);
+
 class Guardian {
  public:
   // Forks: call it early, while the process has one thread and few descriptors. `processes` must

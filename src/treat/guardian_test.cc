@@ -2,6 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+
+#include <cstring>
+#include <optional>
+#include <thread>
 
 #include "treat/testing.h"
 
@@ -38,6 +45,27 @@ class GuardianTest : public ::testing::Test {
   std::vector<probe::Process> processes_;
   std::vector<Setting> settings_;
 };
+
+TEST_F(GuardianTest, SetsAgainOnlyWhatIsChangedAndStillThere) {
+  const auto one = victim_.connect();
+  const auto two = victim_.connect();
+  settings_ = parse_settings("quickack=1").value();
+  Ledger ledger(processes_, settings_);
+  for (const auto& connection : {one, two}) {
+    victim_.set(connection.target.fd, {Option::kQuickack, 0});
+    ASSERT_EQ(ledger.track(connection.target).outcome, Outcome::kDone);
+  }
+  EXPECT_EQ(ledger.refreshed(), 0u);
+  ASSERT_EQ(ledger.apply(0).outcome, Outcome::kDone);
+  ASSERT_EQ(ledger.apply(1).outcome, Outcome::kDone);
+  EXPECT_EQ(ledger.refreshed(), 2u);
+  victim_.close(one.target.fd);
+  ledger.refresh();
+  EXPECT_EQ(ledger.refreshed(), 1u);
+  EXPECT_EQ(ledger.restore_all().closed, 1u);
+  EXPECT_EQ(refresh_period(200), std::chrono::milliseconds(10));
+  EXPECT_EQ(refresh_period(1000), std::chrono::milliseconds(50));
+}
 
 TEST_F(GuardianTest, NotesThenChangesThenRestores) {
   const auto connection = victim_.connect();
@@ -248,6 +276,40 @@ TEST_F(GuardianTest, FindsAConnectionAgainThatWasHandedToAnotherProcess) {
   EXPECT_EQ(nodelay(connection), 1);
   EXPECT_EQ(guardian->finish(false).restored, 1u);
   EXPECT_EQ(nodelay(connection), 0);
+}
+
+// Both ends in a network namespace of their own. Empty without the right to make one.
+std::unique_ptr<Victim> victim_elsewhere() {
+  std::unique_ptr<Victim> made;
+  std::thread([&made] {
+    if (::unshare(CLONE_NEWNET) != 0) return;
+    const int any = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ifreq loopback{};
+    std::strcpy(loopback.ifr_name, "lo");
+    loopback.ifr_flags = IFF_UP | IFF_RUNNING;
+    const bool up = ::ioctl(any, SIOCSIFFLAGS, &loopback) == 0;
+    ::close(any);
+    if (up) made = std::make_unique<Victim>();
+  }).join();
+  return made;
+}
+
+TEST_F(GuardianTest, FindsAConnectionOfAnEndedProcessAgainInItsNetworkNamespace) {
+  const std::unique_ptr<Victim> elsewhere = victim_elsewhere();
+  if (!elsewhere) GTEST_SKIP() << "no network namespace can be made here";
+  processes_.clear();
+  processes_.push_back(probe::Process::open(elsewhere->pid()).value());
+  const auto connection = elsewhere->connect();
+  const auto guardian = start("nodelay=1");
+  const Reply noted = guardian->track(connection.target);
+  ASSERT_EQ(guardian->apply(noted.id).outcome, Outcome::kDone);
+  elsewhere->hand_over(connection.target.fd);
+  elsewhere->end();
+  ASSERT_EQ(elsewhere->read(connection.target.fd, Option::kNodelay).value, 1);
+  const Rollback rollback = guardian->finish(false);
+  EXPECT_EQ(rollback.restored, 1u) << rollback.text();
+  EXPECT_EQ(rollback.closed, 0u);
+  EXPECT_EQ(elsewhere->read(connection.target.fd, Option::kNodelay).value, 0);
 }
 
 TEST_F(GuardianTest, LeavesWhatTheProcessSetMeanwhile) {

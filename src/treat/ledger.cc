@@ -107,7 +107,7 @@ Reply Ledger::track(const Target& target) {
   }
   const std::optional<std::uint64_t> cookie = cookie_of(copy->get());
   if (!cookie || inode_of(copy->get()) != target.inode) return reply_of(id, Outcome::kClosed, "");
-  Entry entry{target, *cookie, {}};
+  Entry entry{target, *cookie, {}, false};
   for (const Setting& setting : settings_) {
     const Result<State> old = read_option(copy->get(), setting.option);
     if (!old) return reply_of(id, outcome_of(old.error()), text_of(old.error()));
@@ -197,17 +197,28 @@ Reply Ledger::restore(std::uint32_t id) {
   return reply_of(id, outcome, message);
 }
 
-bool Ledger::has_fleeting() const {
-  return std::any_of(settings_.begin(), settings_.end(),
-                     [](const Setting& one) { return is_fleeting(one.option); });
+bool Ledger::is_refreshed(const Entry& entry) const {
+  if (entry.gone) return false;
+  for (std::size_t i = 0; i < settings_.size(); ++i) {
+    if (is_fleeting(settings_[i].option) && entry.changes[i].made) return true;
+  }
+  return false;
+}
+
+std::size_t Ledger::refreshed() const {
+  return static_cast<std::size_t>(
+      std::count_if(entries_.begin(), entries_.end(),
+                    [this](const Entry& entry) { return is_refreshed(entry); }));
 }
 
 void Ledger::refresh() {
   for (std::uint32_t id = 0; id < entries_.size(); ++id) {
-    for (std::size_t i = 0; i < settings_.size(); ++i) {
-      if (!is_fleeting(settings_[i].option) || !entries_[id].changes[i].made) continue;
-      const tl::expected<probe::Descriptor, Reply> copy = open(id);
-      if (copy) static_cast<void>(set_option(copy->get(), settings_[i]));
+    if (!is_refreshed(entries_[id])) continue;
+    const tl::expected<probe::Descriptor, Reply> copy = open(id);
+    entries_[id].gone = !copy && copy.error().outcome == Outcome::kClosed;
+    if (!copy) continue;
+    for (const Setting& one : settings_) {
+      if (is_fleeting(one.option)) static_cast<void>(set_option(copy->get(), one));
     }
   }
 }
@@ -254,16 +265,27 @@ Rollback Ledger::restore_all() {
 void Ledger::restore_strays(const std::vector<std::uint32_t>& missing, Rollback& rollback) {
   if (missing.empty()) return;
   std::set<std::uint32_t> alive;
-  const auto look = [&alive] {
-    if (const auto sockets = probe::dump_sockets()) {
-      for (const diag::SocketFacts& one : *sockets) alive.insert(one.inode);
-    }
-  };
+  std::vector<std::string>
+      blind;  // for each process why its namespace could not be searched, or ""
   for (const probe::Process& process : processes_) {
-    if (!process.in_network_namespace(look)) look();
+    Result<std::vector<diag::SocketFacts>> sockets;
+    const Result<void> entered =
+        process.in_network_namespace([&sockets] { sockets = probe::dump_sockets(); });
+    if (entered && sockets) {
+      for (const diag::SocketFacts& one : *sockets) alive.insert(one.inode);
+      blind.emplace_back();
+    } else {
+      blind.push_back("it is not known whether a connection lives on elsewhere: " +
+                      text_of(entered ? sockets.error() : entered.error()));
+    }
   }
   for (const std::uint32_t id : missing) {
     Entry& entry = entries_[id];
+    const std::string& why_blind = blind[entry.target.process];
+    if (!alive.contains(entry.target.inode) && !why_blind.empty()) {
+      count(rollback, Outcome::kFailed, why_blind);
+      continue;
+    }
     if (!alive.contains(entry.target.inode)) {
       count(rollback, Outcome::kClosed, "");
       continue;
@@ -292,7 +314,7 @@ probe::Descriptor Ledger::find_stray(const Entry& entry) const {
       if (copy && cookie_of(copy->get()) == entry.cookie) found = std::move(*copy);
     }
   };
-  if (!processes_[entry.target.process].in_network_namespace(look)) look();
+  static_cast<void>(processes_[entry.target.process].in_network_namespace(look));
   return found;
 }
 
@@ -305,7 +327,7 @@ Rollback Ledger::keep_all() const {
 void Ledger::adopt_track(const Target& target, const Reply& reply) {
   if (reply.outcome != Outcome::kDone) return;
   TAILWARD_CHECK(reply.id == entries_.size());
-  Entry entry{target, reply.cookie, {}};
+  Entry entry{target, reply.cookie, {}, false};
   for (std::size_t i = 0; i < settings_.size(); ++i) {
     entry.changes.push_back({reply.before[i], reply.before[i]});
   }

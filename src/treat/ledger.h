@@ -82,7 +82,8 @@ class Ledger {
   Reply restore(std::uint32_t id);
   // Sets the fleeting options again where they are applied.
   void refresh();
-  [[nodiscard]] bool has_fleeting() const;
+  // How many connections refresh() goes to.
+  [[nodiscard]] std::size_t refreshed() const;
   Rollback restore_all();
   Rollback keep_all() const;
 
@@ -106,11 +107,13 @@ class Ledger {
     Target target;
     std::uint64_t cookie = 0;
     std::vector<Change> changes;  // one for each setting
+    bool gone = false;            // from its descriptor: not refreshed any more
     [[nodiscard]] bool changed() const;
   };
 
   [[nodiscard]] Reply reply_of(std::uint32_t id, Outcome outcome, std::string_view message) const;
   [[nodiscard]] tl::expected<probe::Descriptor, Reply> open(std::uint32_t id) const;
+  [[nodiscard]] bool is_refreshed(const Entry& entry) const;
   Outcome undo(int fd, Entry& entry, std::string& message);
   void restore_strays(const std::vector<std::uint32_t>& missing, Rollback& rollback);
   [[nodiscard]] probe::Descriptor find_stray(const Entry& entry) const;

@@ -97,13 +97,17 @@ Measurement measure_turns(const diag::PacketAnalysis& packets, std::span<const S
   std::map<const Subject*, ByConnection> by_connection;
   std::vector<Cluster> by_slice(windows.slices.size());
   for (const diag::Turn& turn : packets.turns) {
-    const Subject* subject = turn.connection < found.size() ? found[turn.connection] : nullptr;
+    const bool placed = turn.connection < found.size();
+    if (!placed) ++measured.turns_unplaced;
+    const Subject* subject = placed ? found[turn.connection] : nullptr;
     if (subject == nullptr) continue;
     ++measured.turns;
     const Duration end = turn.began + turn.total;
     const Duration latency = latency_of(turn);
     for (std::size_t i = 0; i < windows.slices.size(); ++i) {
-      if (windows.slices[i].window.holds(turn.began, end)) by_slice[i].push_back(latency);
+      const Slice& slice = windows.slices[i];
+      if (slice.treated && turn.began < subject->since) continue;
+      if (slice.window.holds(turn.began, end)) by_slice[i].push_back(latency);
     }
     if (windows.baseline.holds(turn.began, end)) by_connection[subject].before.push_back(latency);
     if (windows.treatment.holds(turn.began, end) && turn.began >= subject->since) {
@@ -160,7 +164,9 @@ Measurement measure_tcp_info(std::span<const std::vector<Snapshot>> at,
   if (!windows.slices.empty()) {
     std::vector<Cluster> by_slice(windows.slices.size());
     for (std::size_t i = 0; i < by_slice.size() && i + 1 < looks.size(); ++i) {
+      const Slice& slice = windows.slices[i];
       for (const Subject& subject : subjects) {
+        if (slice.treated && slice.window.from < subject.since) continue;
         const auto busy = busy_between(looks[i], looks[i + 1], subject.inode);
         if (busy && subject.counts) by_slice[i].push_back(*busy);
       }

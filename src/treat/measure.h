@@ -47,7 +47,7 @@ struct Subject {
   std::uint32_t inode = 0;
   bool treated = false;
   bool counts = true;  // false: could not be treated though it was drawn
-  Duration since{};    // counted from here on, within the treatment
+  Duration since{};    // counts as treated from here on
 };
 
 struct Group {
@@ -74,9 +74,10 @@ struct Measurement {
   Group treated_before;
   Group untreated_before;
   std::optional<Effect> effect;
-  std::optional<Effect> before;     // of the halves before the change: should be none
-  std::uint64_t turns = 0;          // on connections that were watched
-  std::uint64_t turns_dropped = 0;  // over a limit: the figures are from a sample
+  std::optional<Effect> before;      // of the halves before the change: should be none
+  std::uint64_t turns = 0;           // on connections that were watched
+  std::uint64_t turns_dropped = 0;   // over a limit: the figures are from a sample
+  std::uint64_t turns_unplaced = 0;  // of connections over the analyser's limit: left out
 };
 
 // The time that a client waited for this turn: all of it, less the time from the last byte of the

@@ -172,6 +172,25 @@ TEST_F(MeasureTest, TakesNothingFromAConnectionThatSentNothing) {
   EXPECT_EQ(measured.treated_before.count + measured.treated.count, 0u);
 }
 
+TEST_F(MeasureTest, DoesNotCountInATreatedSliceWhatBeganBeforeItsConnectionWasChanged) {
+  connect(1, true).since = seconds(13);
+  windows_.slices = {{{seconds(10), seconds(12)}, false}, {{seconds(12), seconds(14)}, true}};
+  turn(0, seconds(11), milliseconds(44));
+  turn(0, seconds(12), milliseconds(45));  // in the slice, and untreated yet
+  turn(0, seconds(13), milliseconds(1));
+  const Measurement measured = measure();
+  EXPECT_EQ(measured.untreated.count, 1u);
+  ASSERT_EQ(measured.treated.count, 1u);
+  EXPECT_EQ(measured.treated.quantile(1), milliseconds(1));
+}
+
+TEST_F(MeasureTest, CountsTheRequestsWhoseConnectionIsNotKnown) {
+  connect(1, true);
+  turn(0, seconds(11), milliseconds(1));
+  turn(UINT32_MAX, seconds(12), milliseconds(9));
+  EXPECT_EQ(measure().turns_unplaced, 1u);
+}
+
 TEST_F(MeasureTest, TakesTheKernelsAccountOfSlices) {
   connect(1, true);
   windows_.slices = {{{seconds(10), seconds(12)}, false}, {{seconds(12), seconds(14)}, true}};

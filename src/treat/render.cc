@@ -178,16 +178,25 @@ std::vector<std::string> measure_warnings(const Treatment& treatment,
         "sample.",
         count_of(fewest, "connection")));
   }
+  const auto applied =
+      static_cast<std::size_t>(std::count_if(result.connections.begin(), result.connections.end(),
+                                             [](const Connection& one) { return one.applied; }));
   for (const Setting& one : treatment.options().settings) {
     if (!is_fleeting(one.option)) continue;
     warnings.push_back(fmt::format(
-        "{} does not last: it was set again every 10 ms, and an application that wants it must "
+        "{} does not last: it was set again about every {}, and an application that wants it must "
         "set it after each read.",
-        info(one.option).name));
+        info(one.option).name, format_duration(refresh_period(applied))));
   }
   if (measured.turns_dropped > 0) {
     warnings.push_back(fmt::format("{} requests were over the limit; the figures are of a sample.",
                                    format_count(measured.turns_dropped)));
+  }
+  if (measured.turns_unplaced > 0) {
+    warnings.push_back(fmt::format(
+        "{} requests were left out: there were more connections than are kept apart, and the ones "
+        "with the most waiting were kept. The figures lean towards those.",
+        format_count(measured.turns_unplaced)));
   }
   return warnings;
 }
@@ -208,7 +217,8 @@ void add_rollback(report::Report& report, const Treatment& treatment,
     note(report::NoteKind::kWarning,
          fmt::format("The change was kept on {}, as --keep asked. {}",
                      count_of(rollback.kept, "connection"),
-                     undo.empty() ? "They had different values before; --json has them."
+                     undo.empty() ? "No one command undoes it, as not all connections had the same "
+                                    "values before; --json has them."
                                   : "To undo it: " + undo));
     return;
   }
@@ -330,13 +340,32 @@ Json connections_json(const std::vector<Connection>& connections,
         {"half", one.treatable ? Json(one.treated ? "treated" : "untreated") : Json(nullptr)},
         {"applied", one.applied},
         {"late", one.late}};
-    if (one.treatable) entry["before"] = states_json(one.before, settings);
+    if (one.noted) entry["before"] = states_json(one.before, settings);
     if (one.applied) entry["after"] = states_json(one.after, settings);
     const std::string remark = became(one);
     if (!remark.empty()) entry["remark"] = remark;
     json.push_back(std::move(entry));
   }
   return json;
+}
+
+}  // namespace
+
+namespace {
+
+// The command to undo a change goes to all connections, also to those that were not changed: they
+// must have had that value by themselves.
+bool leaves_the_others(const std::vector<Connection>& connections,
+                       const std::vector<Setting>& back) {
+  return std::all_of(connections.begin(), connections.end(), [&](const Connection& one) {
+    if (one.applied) return true;
+    if (!one.noted) return one.outcome == Outcome::kClosed || one.outcome == Outcome::kDenied;
+    if (one.outcome == Outcome::kOwn) return false;
+    for (std::size_t i = 0; i < back.size(); ++i) {
+      if (!satisfies(one.before[i], back[i])) return false;
+    }
+    return true;
+  });
 }
 
 }  // namespace
@@ -409,7 +438,7 @@ std::string undo_command(const TreatmentOptions& options,
     if (!back.empty() && own != back) return "";
     back = std::move(own);
   }
-  if (back.empty()) return "";
+  if (back.empty() || !leaves_the_others(connections, back)) return "";
   return fmt::format("tailward treat {}{} --set {} --all --keep --yes --for 1s",
                      options.pid ? fmt::format("--pid {}", *options.pid)
                                  : fmt::format("--port {}", options.port.value_or(0)),

@@ -7,7 +7,7 @@ namespace {
 
 Connection changed(State before) {
   Connection connection;
-  connection.treatable = connection.treated = connection.applied = true;
+  connection.noted = connection.treatable = connection.treated = connection.applied = true;
   connection.before[0] = before;
   return connection;
 }
@@ -28,6 +28,32 @@ TEST(RenderTest, UndoesAPinnedBufferByHandingItBack) {
   options.settings = {{Option::kSndbuf, 65536}};
   EXPECT_EQ(undo_command(options, {changed({16384, false})}),
             "tailward treat --port 80 --set sndbuf=auto --all --keep --yes --for 1s");
+}
+
+TEST(RenderTest, HasNoCommandThatWouldChangeConnectionsThatWereNotTreated) {
+  TreatmentOptions options;
+  options.pid = 17;
+  options.settings = {{Option::kNodelay, 1}};
+  Connection untreated = changed({0});
+  untreated.treated = untreated.applied = false;
+  EXPECT_NE(undo_command(options, {changed({0}), untreated}), "");
+  Connection by_itself = changed({1});
+  by_itself.treatable = by_itself.treated = by_itself.applied = false;
+  EXPECT_EQ(undo_command(options, {changed({0}), by_itself}), "");
+  Connection not_looked_into = untreated;
+  not_looked_into.noted = false;
+  not_looked_into.outcome = Outcome::kFailed;
+  EXPECT_EQ(undo_command(options, {changed({0}), not_looked_into}), "");
+}
+
+TEST(TreatmentTest, DoesNotPromiseToKeepWhatDoesNotLast) {
+  TreatmentOptions options;
+  options.pid = 1;
+  options.settings = {{Option::kNodelay, 1}, {Option::kQuickack, 1}};
+  options.keep = true;
+  const auto prepared = Treatment::prepare(options);
+  ASSERT_FALSE(prepared);
+  EXPECT_EQ(prepared.error().message, "quickack cannot be kept");
 }
 
 TEST(RenderTest, HasNoOneCommandForConnectionsThatDiffered) {

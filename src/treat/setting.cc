@@ -18,8 +18,9 @@ constexpr OptionInfo kTable[kOptions] = {
      "small segments are sent at once (1), or held until the last one is acknowledged (0)",
      "exactly; switching it on sends what was being held"},
     {Option::kQuickack, "quickack", "0|1",
-     "data are acknowledged within 10 ms (1); the kernel goes back by itself, so this is set again "
-     "and again",
+     "data are acknowledged within 10 ms (1), later with more than 200 connections; the kernel "
+     "goes "
+     "back by itself, so this is set again and again",
      "it is no longer set; the kernel decides again"},
     {Option::kCork, "cork", "0|1",
      "partly filled segments are held for up to 200 ms (1), or sent (0)",

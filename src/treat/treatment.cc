@@ -33,6 +33,21 @@ std::string capability_hint() {
          "CAP_SYS_PTRACE";
 }
 
+Outcome outcome_of(const Error& error) {
+  return error.kind == ErrorKind::kDenied ? Outcome::kDenied : Outcome::kClosed;
+}
+
+// A change that ends with the guardian cannot be kept.
+Result<void> keepable(const TreatmentOptions& options) {
+  for (const Setting& one : options.settings) {
+    if (!options.keep || !is_fleeting(one.option)) continue;
+    return fail(ErrorKind::kInvalid, fmt::format("{} cannot be kept", info(one.option).name),
+                "the kernel takes it back by itself, and nobody sets it again after the treatment: "
+                "leave out --keep, and let the application set it after each read");
+  }
+  return {};
+}
+
 bool already_so(const Reply& noted, const std::vector<Setting>& settings) {
   for (std::size_t i = 0; i < settings.size(); ++i) {
     if (!satisfies(noted.before[i], settings[i])) return false;
@@ -55,6 +70,7 @@ std::string_view to_string(Design design) {
 }
 
 Result<std::unique_ptr<Treatment>> Treatment::prepare(const TreatmentOptions& options) {
+  if (const Result<void> fine = keepable(options); !fine) return fail(fine.error());
   std::unique_ptr<Treatment> treatment(new Treatment(options));
   std::vector<diag::SocketFacts> found;
   if (const Result<void> done = treatment->find(found); !done) return fail(done.error());
@@ -105,6 +121,7 @@ Result<void> Treatment::find(std::vector<diag::SocketFacts>& found) {
     else if (pids.size() == 1)
       return fail(process.error());
   }
+  if (processes_.empty()) return fail(ErrorKind::kInvalid, whose + " has ended");
   choose_ports(list->sockets);
   return {};
 }
@@ -112,19 +129,23 @@ Result<void> Treatment::find(std::vector<diag::SocketFacts>& found) {
 // The ports by which the kernel is to filter: of each connection the server's, so that new
 // connections are seen, too.
 void Treatment::choose_ports(const std::vector<diag::SocketFacts>& all) {
-  std::set<std::uint16_t> listening;
+  std::vector<diag::SocketFacts> sockets;
   for (const diag::SocketFacts& one : all) {
-    if (one.state == diag::TcpState::kListen) listening.insert(one.local.port);
+    const bool meant = one.state == diag::TcpState::kEstablished &&
+                       (!options_.remote || options_.remote->matches(one.remote));
+    if (meant || one.state == diag::TcpState::kListen) sockets.push_back(one);
   }
-  std::set<std::uint16_t> chosen;
-  for (const diag::SocketFacts& one : all) {
-    if (one.state != diag::TcpState::kEstablished) continue;
-    if (options_.remote && !options_.remote->matches(one.remote)) continue;
-    const bool server = listening.contains(one.local.port) || one.local.port < one.remote.port;
-    chosen.insert(server ? one.local.port : one.remote.port);
-  }
+  // A worker's connections may have been accepted by another process, which has the listener.
+  const auto look = [&sockets] {
+    const Result<std::vector<diag::SocketFacts>> listeners = probe::dump_listeners();
+    if (listeners) sockets.insert(sockets.end(), listeners->begin(), listeners->end());
+  };
+  static_cast<void>(processes_[0].in_network_namespace(look));
+  const std::set<std::uint16_t> chosen = server_ports(sockets);
   if (chosen.size() <= kPortsMax) ports_.assign(chosen.begin(), chosen.end());
-  analyser_ = std::make_unique<diag::PacketAnalyser>(ports_);
+  diag::PacketLimits limits;
+  limits.connections_kept = Ledger::kConnectionsMax;
+  analyser_ = std::make_unique<diag::PacketAnalyser>(ports_, limits);
 }
 
 Connection& Treatment::note(const diag::SocketFacts& facts) {
@@ -139,8 +160,10 @@ Connection& Treatment::note(const diag::SocketFacts& facts) {
   made.target = {static_cast<std::uint32_t>(process - processes_.begin()), facts.fd, facts.inode,
                  facts.local.port};
   if (process == processes_.end()) {
-    made.outcome = Outcome::kClosed;
-    made.reason = "its process ended";
+    // The guardian knows only the processes that there were when it was forked.
+    const Result<probe::Process> owner = probe::Process::open(facts.pid);
+    made.outcome = owner ? Outcome::kFailed : outcome_of(owner.error());
+    made.reason = owner ? "its process was started during the treatment" : owner.error().message;
     return made;
   }
   const Reply noted = guardian_->track(made.target);
@@ -148,6 +171,7 @@ Connection& Treatment::note(const diag::SocketFacts& facts) {
   made.reason = noted.text();
   if (noted.outcome != Outcome::kDone) return made;
   made.id = noted.id;
+  made.noted = true;
   made.before = made.after = noted.before;
   made.treatable = !already_so(noted, options_.settings);
   if (!made.treatable) made.outcome = Outcome::kAlready;
@@ -297,8 +321,8 @@ void Treatment::apply(Connection& connection) {
   if (reply.outcome != Outcome::kDone) return;
   connection.before = reply.before;
   connection.after = reply.after;
+  if (!connection.applied) connection.since = reply.at;
   connection.applied = true;
-  connection.since = reply.at;
 }
 
 void Treatment::apply_all() {

@@ -53,7 +53,8 @@ struct Connection {
   diag::SocketAddress local;
   diag::SocketAddress remote;
   std::uint64_t activity = 0;
-  bool treatable = false;               // its old values are noted
+  bool noted = false;                   // `before` is known
+  bool treatable = false;               // noted, and there is something to change
   bool treated = false;                 // drawn; with slices: all
   bool late = false;                    // came during the treatment
   std::uint32_t id = 0;                 // with the guardian
@@ -62,7 +63,7 @@ struct Connection {
   std::array<State, kOptions> before{};
   std::array<State, kOptions> after{};
   bool applied = false;  // was changed, be it for a while
-  Duration since{};      // when it was changed or came, as packets are stamped
+  Duration since{};      // when it was first changed or came, as packets are stamped
 };
 
 // What the caller lends: time, and the decision to end early.
@@ -93,8 +94,8 @@ struct TreatmentResult {
 class Treatment {
  public:
   // Finds the connections and notes their old values; changes nothing. Forks (treat/guardian.h).
-  // Errors: kInvalid (no such process, no connection that matches, nothing to change), kDenied,
-  // kUnsupported.
+  // Errors: kInvalid (no such process, no connection that matches, nothing to change, a fleeting
+  // option that is to be kept), kDenied, kUnsupported.
   static Result<std::unique_ptr<Treatment>> prepare(const TreatmentOptions& options);
 
   [[nodiscard]] Design design() const { return design_; }
