@@ -27,11 +27,10 @@
 namespace tailward::diag {
 
 struct PacketLimits {
-  std::size_t connections_max =
-      100'000;                      // open at once (2 KB each); then an idle one is let go
-  std::size_t turns_max = 500'000;  // kept for contrast and prediction; then a sample of them
-  std::size_t proofs_max = 64;      // connections whose proving packets are kept
-  std::size_t recent_max = 48;      // segments of a connection that are remembered
+  std::size_t connections_max = 100'000;  // open at once (2 KB each); then an idle one is let go
+  std::size_t turns_max = 500'000;        // kept for contrast and prediction; then a sample of them
+  std::size_t proofs_max = 64;            // connections whose proving packets are kept
+  std::size_t recent_max = 48;            // segments of a connection that are remembered
   // Summaries, of those with the most stalled time; the turns of others have no connection.
   std::size_t connections_kept = 1000;
 };

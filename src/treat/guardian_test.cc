@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <net/if.h>
+#include <linux/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 
