@@ -15,7 +15,7 @@ constinit std::atomic<std::uint64_t> allocated_bytes{0};
 constinit std::atomic<std::uint64_t> live_bytes{0};
 constinit std::atomic<std::uint64_t> peak_bytes{0};
 
-void* count(void* memory) {
+void* count(void* memory) noexcept {
   const std::uint64_t size = ::malloc_usable_size(memory);
   allocations.fetch_add(1, std::memory_order_relaxed);
   allocated_bytes.fetch_add(size, std::memory_order_relaxed);
@@ -26,10 +26,15 @@ void* count(void* memory) {
   return memory;
 }
 
-void* allocate(std::size_t size) {
+void* try_allocate(std::size_t size) noexcept {
   void* memory = std::malloc(size == 0 ? 1 : size);
+  return memory == nullptr ? nullptr : count(memory);
+}
+
+void* allocate(std::size_t size) {
+  void* memory = try_allocate(size);
   if (memory == nullptr) throw std::bad_alloc();
-  return count(memory);
+  return memory;
 }
 
 void* allocate_aligned(std::size_t size, std::align_val_t alignment) {
@@ -55,10 +60,17 @@ void* operator new(std::size_t size, std::align_val_t align) {
 void* operator new[](std::size_t size, std::align_val_t align) {
   return allocate_aligned(size, align);
 }
+// std::stable_sort asks this way; a sanitizer's own would not match the delete below.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return try_allocate(size); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return try_allocate(size);
+}
 void operator delete(void* memory) noexcept { release(memory); }
 void operator delete[](void* memory) noexcept { release(memory); }
 void operator delete(void* memory, std::size_t) noexcept { release(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { release(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { release(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { release(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
 void operator delete[](void* memory, std::align_val_t) noexcept { release(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
