@@ -39,15 +39,6 @@ std::string bytes(std::uint64_t count) {
   return format_count(count) + (count == 1 ? " byte" : " bytes");
 }
 
-Finding found(Cause cause, Certainty certainty, std::string sentence) {
-  return {.cause = cause,
-          .layer = Layer::kCause,
-          .certainty = certainty,
-          .sentence = std::move(sentence),
-          .remedy = {},
-          .verify = {}};
-}
-
 void show(Finding& finding, std::string text, std::vector<std::uint64_t> packets = {}) {
   finding.evidence.push_back({std::move(text), std::move(packets)});
 }
@@ -81,6 +72,15 @@ Certainty window_certainty(const StallPattern& worst, Finding* finding) {
 }
 
 }  // namespace
+
+Finding found(Cause cause, Certainty certainty, std::string sentence) {
+  return {.cause = cause,
+          .layer = Layer::kCause,
+          .certainty = certainty,
+          .sentence = std::move(sentence),
+          .remedy = {},
+          .verify = {}};
+}
 
 std::optional<Recurrence> recurrence(const NetworkEvidence& evidence, Kinds which) {
   Recurrence all;

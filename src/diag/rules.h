@@ -38,6 +38,9 @@ Judgement judge_syn(const Recurrence& seen, const NetworkEvidence& evidence);
 Judgement judge_first_turn(const Recurrence& seen, const NetworkEvidence& evidence);
 Judgement judge_wire(const Recurrence& seen, const NetworkEvidence& evidence);
 
+// What a rule begins with: a finding in the layer of causes, remedy and verify still to come.
+Finding found(Cause cause, Certainty certainty, std::string sentence);
+
 // From sockets, listeners and counters alone, or from RSTs: findings that no stall shows.
 std::vector<Finding> judge_without_stalls(const NetworkEvidence& evidence);
 

@@ -13,15 +13,6 @@ namespace {
 
 constexpr double kLimitedShare = 0.2;
 
-Finding found(Cause cause, Certainty certainty, std::string sentence) {
-  return {.cause = cause,
-          .layer = Layer::kCause,
-          .certainty = certainty,
-          .sentence = std::move(sentence),
-          .remedy = {},
-          .verify = {}};
-}
-
 const ServiceSummary* service_of(const NetworkEvidence& evidence, const SocketAddress& server) {
   for (const ServiceSummary& service : evidence.packets->services) {
     if (service.server == server) return &service;

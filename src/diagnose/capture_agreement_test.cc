@@ -17,28 +17,14 @@
 #include "diag/packets.h"
 #include "diag/sequence.h"
 #include "probe/capture.h"
+#include "probe/captures_testing.h"
 
 namespace tailward::diagnose {
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path captures_folder() {
-  if (const char* given = std::getenv("TAILWARD_CAPTURES")) return given;
-  return fs::path(__FILE__).parent_path() / "../../../shared/captures";
-}
-
-std::vector<fs::path> capture_files() {
-  std::vector<fs::path> files;
-  for (const char* folder : {"robustness", "known"}) {
-    if (!fs::is_directory(captures_folder() / folder)) continue;
-    for (const auto& entry : fs::directory_iterator(captures_folder() / folder)) {
-      files.push_back(entry.path());
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
+using probe::testing::capture_files;
+using probe::testing::captures_folder;
 
 // Whether any bytes may have come again: they begin before what their direction has had. Without
 // that there is nothing to ask tshark about, which takes most of a second for each file.

@@ -14,6 +14,7 @@
 #include <set>
 #include <sstream>
 
+#include "probe/captures_testing.h"
 #include "probe/pcap_reading.h"
 #include "probe/testing.h"
 
@@ -21,23 +22,8 @@ namespace tailward::probe {
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path captures_folder() {
-  if (const char* given = std::getenv("TAILWARD_CAPTURES")) return given;
-  return fs::path(__FILE__).parent_path() / "../../../shared/captures";
-}
-
-std::vector<fs::path> capture_files() {
-  std::vector<fs::path> files;
-  for (const char* folder : {"robustness", "known"}) {
-    if (!fs::is_directory(captures_folder() / folder)) continue;
-    for (const auto& entry : fs::directory_iterator(captures_folder() / folder)) {
-      files.push_back(entry.path());
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
+using testing::capture_files;
+using testing::captures_folder;
 
 // All packets of all files in one capture: starting tshark costs more than all it has to do.
 struct Pile {

@@ -24,28 +24,11 @@ import time
 import unittest
 from pathlib import Path
 
-SKIPPED = 77
+import script
+from script import free_port, listens, run_tests
+
 PROGRAM = None
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_until(ready, what, seconds=30):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if ready():
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"{what}: not within {seconds} s")
-
-
-def listens(port):
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+wait_until = functools.partial(script.wait_until, seconds=30)  # PostgreSQL takes its time
 
 
 def tool(name, *folders):
@@ -299,13 +282,7 @@ def main():
     parser.add_argument("tests", nargs="*", metavar="TEST", help="OutsideCaptures.test_…; all when none is named")
     asked = parser.parse_args()
     PROGRAM = os.path.abspath(asked.program)
-    loader = unittest.defaultTestLoader
-    module = sys.modules[__name__]
-    suite = loader.loadTestsFromNames(asked.tests, module) if asked.tests else loader.loadTestsFromModule(module)
-    result = unittest.TextTestRunner(verbosity=2).run(suite)
-    if result.wasSuccessful() and len(result.skipped) == suite.countTestCases():
-        sys.exit(SKIPPED)
-    sys.exit(0 if result.wasSuccessful() else 1)
+    run_tests(sys.modules[__name__], asked.tests)
 
 
 if __name__ == "__main__":

@@ -28,29 +28,10 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-SKIPPED = 77
+from script import free_port, listens, run_tests, wait_until
+
 PROGRAM = None
 REQUESTS = 2_000
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_until(ready, what, seconds=20):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if ready():
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"{what}: not within {seconds} s")
-
-
-def listens(port):
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 class Proxy:
@@ -508,13 +489,7 @@ def main():
     parser.add_argument("tests", nargs="*", metavar="TEST", help="Identity, Hedging.test_…; all when none is named")
     asked = parser.parse_args()
     PROGRAM, REQUESTS = os.path.abspath(asked.program), asked.requests
-    loader = unittest.defaultTestLoader
-    module = sys.modules[__name__]
-    suite = loader.loadTestsFromNames(asked.tests, module) if asked.tests else loader.loadTestsFromModule(module)
-    result = unittest.TextTestRunner(verbosity=2).run(suite)
-    if result.wasSuccessful() and len(result.skipped) == suite.countTestCases():
-        sys.exit(SKIPPED)
-    sys.exit(0 if result.wasSuccessful() else 1)
+    run_tests(sys.modules[__name__], asked.tests)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ import time
 import unittest
 from pathlib import Path
 
+from script import free_port, listens, wait_until
+
 PROGRAM = None
 MANY = 5_000
 MANY_SECONDS = 3.0
@@ -36,26 +38,6 @@ public class Echo { public static void main(String[] a) throws Exception {
     InputStream in = c.getInputStream(); OutputStream out = c.getOutputStream(); byte[] b = new byte[4096];
     for (int n; (n = in.read(b)) > 0; ) out.write(b, 0, n); } catch (IOException e) {} }).start(); } } }
 """
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_until(ready, what, seconds=20):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if ready():
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"{what}: not within {seconds} s")
-
-
-def listens(port):
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def run(*arguments, **options):

@@ -15,7 +15,8 @@ import sys
 import time
 import unittest
 
-SKIPPED = 77
+from script import run_tests
+
 PROGRAM = None
 
 
@@ -88,13 +89,7 @@ def main():
     parser.add_argument("tests", nargs="*", metavar="TEST", help="Truth.test_…; all when none is named")
     asked = parser.parse_args()
     PROGRAM = os.path.abspath(asked.program)
-    loader = unittest.defaultTestLoader
-    module = sys.modules[__name__]
-    suite = loader.loadTestsFromNames(asked.tests, module) if asked.tests else loader.loadTestsFromModule(module)
-    result = unittest.TextTestRunner(verbosity=2).run(suite)
-    if result.wasSuccessful() and len(result.skipped) == suite.countTestCases():
-        sys.exit(SKIPPED)
-    sys.exit(0 if result.wasSuccessful() else 1)
+    run_tests(sys.modules[__name__], asked.tests)
 
 
 if __name__ == "__main__":

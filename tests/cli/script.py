@@ -1,0 +1,37 @@
+"""What the *_test.py scripts of this folder share: ports, waiting, and how such a script ends."""
+import socket
+import sys
+import time
+import unittest
+
+SKIPPED = 77
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(ready, what, seconds=20):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if ready():
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"{what}: not within {seconds} s")
+
+
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def run_tests(module, names):
+    """Runs the named tests, or all, and exits: 0 passed, 1 failed, SKIPPED when all were skipped."""
+    loader = unittest.defaultTestLoader
+    suite = loader.loadTestsFromNames(names, module) if names else loader.loadTestsFromModule(module)
+    result = unittest.TextTestRunner(verbosity=2).run(suite)
+    if result.wasSuccessful() and len(result.skipped) == suite.countTestCases():
+        sys.exit(SKIPPED)
+    sys.exit(0 if result.wasSuccessful() else 1)
