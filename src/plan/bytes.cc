@@ -126,12 +126,31 @@ Result<bool> Unpacker::next_member() {
   return true;
 }
 
+// Inflates what is in room_ into z's output; an error is remembered in broken_.
+void Unpacker::inflate_some() {
+  z_stream& z = stream_->z;
+  z.next_in = reinterpret_cast<Bytef*>(room_.get() + at_);
+  z.avail_in = static_cast<uInt>(end_ - at_);
+  const uInt room = z.avail_out;
+  const int status = ::inflate(&z, Z_NO_FLUSH);
+  at_ = end_ - z.avail_in;
+  inflated_ += room - z.avail_out;
+  stream_->ended = status == Z_STREAM_END;
+  if (status == Z_OK || status == Z_STREAM_END || status == Z_BUF_ERROR) return;
+  // How far zlib has looked depends on how much it was given; how much it made does not.
+  broken_ = Error{ErrorKind::kInvalid,
+                  fmt::format("the gzip data are damaged after {} bytes of text: {}", inflated_,
+                              z.msg != nullptr ? z.msg : "no reason given"),
+                  "gzip -t FILE tells more"};
+}
+
 Result<std::size_t> Unpacker::inflate(char* into, std::size_t size) {
   z_stream& z = stream_->z;
   z.next_out = reinterpret_cast<Bytef*>(into);
   z.avail_out = static_cast<uInt>(std::min<std::size_t>(size, UINT32_MAX));
   const uInt room = z.avail_out;
   while (z.avail_out == room) {
+    if (broken_) return fail(*broken_);
     if (stream_->ended) {
       const Result<bool> another = next_member();
       if (!another) return fail(another.error());
@@ -145,17 +164,7 @@ Result<std::size_t> Unpacker::inflate(char* into, std::size_t size) {
                   "is the file still being written? gzip -dc FILE | tailward plan --latencies - "
                   "takes what there is");
     }
-    z.next_in = reinterpret_cast<Bytef*>(room_.get() + at_);
-    z.avail_in = static_cast<uInt>(end_ - at_);
-    const int status = ::inflate(&z, Z_NO_FLUSH);
-    at_ = end_ - z.avail_in;
-    if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
-      return fail(ErrorKind::kInvalid,
-                  fmt::format("the gzip data are damaged near byte {}: {}", taken_ + at_ + 1,
-                              z.msg != nullptr ? z.msg : "no reason given"),
-                  "gzip -t FILE tells more");
-    }
-    stream_->ended = status == Z_STREAM_END;
+    inflate_some();
   }
   return room - z.avail_out;
 }

@@ -106,6 +106,22 @@ TEST(UnpackerTest, NoticesEveryDamagedByteOfTheDataAndTheirChecksum) {
   }
 }
 
+TEST(UnpackerTest, SaysTheSameOfDamageHoweverTheDataCome) {
+  const std::string packed = compressed("one\n") + compressed(some_text(200));
+  for (std::size_t at = 0; at < packed.size(); ++at) {
+    for (const int bit : {0x01, 0x10, 0x80}) {
+      std::string damaged = packed;
+      damaged[at] = static_cast<char>(damaged[at] ^ bit);
+      const Outcome whole = unpack(damaged);
+      for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{300}}) {
+        const Outcome cut = unpack(damaged, piece);
+        EXPECT_EQ(cut.error, whole.error) << "byte " << at << ", pieces of " << piece;
+        EXPECT_TRUE(cut.text == whole.text) << "byte " << at << ", pieces of " << piece;
+      }
+    }
+  }
+}
+
 TEST(UnpackerTest, NamesTheCommandForOtherCompressions) {
   EXPECT_THAT(unpack(std::string("\x28\xb5\x2f\xfd") + "rest").error, HasSubstr("zstd -dc"));
   EXPECT_THAT(unpack(std::string("\xfd") + "7zXZrest").error, HasSubstr("xz -dc"));
