@@ -49,10 +49,20 @@ function(tailward_component name)
   endif()
   add_library(tailward_${name} STATIC ${sources} ${ARG_GENERATED})
   add_library(tailward::${name} ALIAS tailward_${name})
-  set_target_properties(tailward_${name} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ON)
-  # As a file set, headers are installed by folder, and tidy-headers compiles each one by itself.
+  set_target_properties(tailward_${name} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ON
+    INTERFACE_HEADER_SETS_TO_VERIFY alone)
+  # A header's own source includes it first (a rule of tools/tidy), which proves that it compiles by itself. The
+  # others are a set of their own, of which tidy-headers compiles each.
+  set(alone ${headers})
+  foreach(source ${sources})
+    string(REGEX REPLACE "\\.cc$" ".h" header ${source})
+    list(REMOVE_ITEM alone ${header})
+  endforeach()
+  list(REMOVE_ITEM headers ${alone})
+  # As file sets, headers are installed by folder.
   target_sources(tailward_${name} PUBLIC
-    FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers})
+    FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers}
+    FILE_SET alone TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${alone})
   target_include_directories(tailward_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -60,7 +70,8 @@ function(tailward_component name)
   target_compile_features(tailward_${name} PUBLIC cxx_std_20)
   if(name IN_LIST TAILWARD_INSTALLED)
     install(TARGETS tailward_${name} EXPORT tailward
-            FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tailward)
+            FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tailward
+            FILE_SET alone DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tailward)
   endif()
   if(TAILWARD_TESTS AND tests)
     add_executable(${name}_test ${tests})

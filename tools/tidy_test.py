@@ -126,6 +126,13 @@ class TidyTest(unittest.TestCase):
         self.breaks("header", 1, src__io__a_h="int a();\n")
         self.clean(src__io__a_h="// What it is.\n#pragma once\nint a();\n")
 
+    def test_a_source_includes_its_own_header_first(self):
+        header = "// What it is.\n#pragma once\nint a();\n"
+        self.breaks("header", 1, src__io__a_h=header, src__io__a_cc='#include <string>\n\n#include "io/a.h"\n')
+        self.breaks("header", 1, src__io__a_h=header, src__io__a_cc="int b;\n")
+        self.clean(src__io__a_h=header, src__io__a_cc='#include "io/a.h"\n\n#include <string>\n')
+        self.clean(src__io__a_cc="#include <string>\n")  # has none
+
     def test_lines_fit_and_white_space_is_plain(self):
         self.breaks("format", 2, src__io__a_cc="\n// " + "x" * 98 + "\n")
         self.breaks("format", 1, src__io__a_cc="\tint a;\n")

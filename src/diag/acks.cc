@@ -20,9 +20,8 @@ constexpr std::uint32_t kUnknownWindow = 1U << 30;
 bool Connection::take_window(Side side, const Segment& s) {
   Half& half = half_[side];
   std::uint32_t window = s.window;
-  if (!half.scale_known) learn_scale(half, s);
+  if (!half.scale_known || half.scale_learned) learn_scale(half, s);
   half.raw_window = s.window;
-  half.raw_window_ack = s.ack;
   half.raw_window_max = std::max(half.raw_window_max, s.window);
   half.shrunk = half.shrunk || s.window < half.raw_window_max / 2;
   if (half.scale_known) window <<= half.scale;
@@ -46,29 +45,67 @@ bool Connection::take_window(Side side, const Segment& s) {
 }
 
 // A receiver that does not read keeps the end of its window where it is: what the acknowledgement
-// moves on, the window shrinks by. Their ratio is the scale.
+// moves on, the window shrinks by. Their ratio is the scale. While it reads the ratio is larger, by
+// anything: so of two scales that many segments speak for it is the smaller one.
 void Connection::learn_scale(Half& half, const Segment& s) const {
-  constexpr std::int32_t kShrunkMin = 8;
+  constexpr std::int32_t kShrunkMin = 16;
+  constexpr double kNear = 0.07;  // 1/16 is what rounding may do
   constexpr std::uint8_t kVotesMin = 8;
-  const std::int32_t shrunk = half.raw_window - s.window;
-  const std::int32_t acked = distance(s.ack, half.raw_window_ack);
-  if (!half.window_seen || shrunk < kShrunkMin || acked < shrunk) return;
+  const bool grew = !half.window_seen || s.window > half.raw_window;
+  const std::int32_t shrunk = half.anchor_window - s.window;
+  const std::int32_t acked = distance(s.ack, half.anchor_ack);
+  if (!grew && (shrunk < kShrunkMin || acked < shrunk)) return;
+  half.anchor_window = s.window;
+  half.anchor_ack = s.ack;
+  if (grew) return;
   const double ratio = static_cast<double>(acked) / shrunk;
   const int scale = static_cast<int>(std::lround(std::log2(ratio)));
-  if (scale > 14 || std::abs(ratio / static_cast<double>(1 << scale) - 1) > 0.15) return;
-  auto& votes = half.scale_votes;
+  if (scale > 14) return;
   const auto at = static_cast<std::size_t>(scale);
+  auto& votes = half.scale_votes;
+  auto& tries = half.scale_tries;
+  if (++tries[at] == UINT8_MAX) {
+    for (std::uint8_t& count : votes) count /= 2;
+    for (std::uint8_t& count : tries) count /= 2;
+  }
+  if (std::abs(ratio / static_cast<double>(1 << scale) - 1) > kNear) return;
   ++votes[at];
-  int others = 0;
-  for (const std::uint8_t count : votes) others += count;
-  others -= votes[at];
-  if (votes[at] >= kVotesMin && votes[at] >= 3 * others) {
-    half.scale = static_cast<std::int8_t>(scale);
-    half.scale_known = true;
-    half.scaled = false;
-    half.window_max = 0;
-  } else if (votes[at] == UINT8_MAX) {
-    votes = {};
+  int lower = 0;
+  for (std::size_t i = 0; i < at; ++i) lower += votes[i];
+  const bool lowest = !half.scale_known || scale < half.scale;
+  if (!lowest || votes[at] < kVotesMin || votes[at] < 3 * lower) return;
+  if (2 * votes[at] < tries[at]) return;  // as many as chance has
+  half.scale = static_cast<std::int8_t>(scale);
+  half.scale_known = half.scale_learned = true;
+  half.scaled = false;
+  half.window_max = 0;
+}
+
+// Data that lie unread take their room from the window, whatever its scale: a reader that is behind
+// all the time is what the sender waits for, even if the window never closes.
+void Connection::check_reader(Side receiver, const Segment& s) {
+  constexpr Duration kBehindMin = std::chrono::milliseconds(10);
+  Half& half = half_[receiver];
+  const Half& peer = half_[other(receiver)];
+  const bool large = half.scale_known ? half.window_max > kSmallWindow
+                                      : half.scaled || half.raw_window_max > kSmallWindow;
+  const bool behind = large && s.window < half.raw_window_max / 2 && peer.data_at > half.data_at;
+  if (!behind) {
+    half.behind_at = Duration{0};
+  } else if (half.behind_at == Duration{0}) {
+    half.behind_at = now_;
+    half.behind_number = s.number;
+  } else if (now_ - half.behind_at >= kBehindMin) {
+    emit({.kind = StallKind::kZeroWindow,
+          .sender = other(receiver),
+          .from = half.behind_at,
+          .until = now_,
+          .amount = now_ - half.behind_at,
+          .packets = {half.behind_number, s.number},
+          .window_max = half.scaled ? 0 : half.window_max,
+          .window_known = half.scale_known});
+    half.behind_at = now_;
+    half.behind_number = s.number;
   }
 }
 
@@ -79,6 +116,28 @@ void Connection::sample_answer(Side by, Duration took) {
   half.answers.add(took);
   Duration& service = tag_.service->answer_min[by];
   service = std::min(service, took);
+}
+
+void Connection::bound_answer(Side by, Duration took) {
+  if (took >= Duration{0}) half_[by].answer_bound = std::min(half_[by].answer_bound, took);
+}
+
+// How a receiver of bulk data learns the round-trip time (RFC 7323 section 4;
+// tcp_rcv_rtt_measure_ts in net/ipv4/tcp_input.c): new data echo the time stamp of the
+// acknowledgement that let them go. One stamp at a time, and of those that are alike the first.
+void Connection::follow_stamps(Side by, const Segment& s) {
+  if (!s.ts_value) return;
+  Half& mine = half_[by];
+  if (mine.stamp_at == Duration{0} && *s.ts_value != mine.last_stamp) {
+    mine.stamp = *s.ts_value;
+    mine.stamp_at = now_;
+  }
+  mine.last_stamp = *s.ts_value;
+  Half& peer = half_[other(by)];
+  if (peer.stamp_at == Duration{0} || !s.ts_echo || s.payload == 0) return;
+  if (is_after(peer.stamp, *s.ts_echo)) return;
+  if (*s.ts_echo == peer.stamp) bound_answer(by, now_ - peer.stamp_at);
+  peer.stamp_at = Duration{0};
 }
 
 void Connection::on_ack(Side by, const Segment& s, bool window_changed) {
@@ -136,6 +195,7 @@ void Connection::advance(Side by, const Segment& s) {
   }
   // An ACK that data brings had to wait for the program; it cannot tell the way, but bound it.
   const bool known = half_[by].answer_min != kForever;
+  if (clean && last_sent != Duration{0}) bound_answer(by, now_ - last_sent);
   if (clean && last_sent != Duration{0} && (s.payload == 0 || known)) {
     sample_answer(by, now_ - last_sent);
   }
@@ -190,7 +250,7 @@ void Connection::emit_zero_window(Side receiver, Duration until, std::uint64_t n
 void Connection::end_zero_window(Side receiver, const Segment& s) {
   Half& half = half_[receiver];
   const bool prompt = half.opened_at != Duration{0} &&
-                      now_ - half.opened_at <= kPrompt + way(other(receiver)) * 3 / 2;
+                      now_ - half.opened_at <= kPrompt + reach(other(receiver)) * 3 / 2;
   // Data into a closed window is a probe, too.
   const bool closed = half.opened_at == Duration{0};
   if (half.probes > 0 || prompt) {

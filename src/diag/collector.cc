@@ -156,6 +156,7 @@ void Collector::stall(ConnectionTag& tag, const StallEvent& event) {
   pattern.in_flight = std::max(pattern.in_flight, event.in_flight);
   pattern.window_max = std::max(pattern.window_max, event.window_max);
   pattern.window_known = pattern.window_known && event.window_known;
+  pattern.way_bounded += event.way_known ? 0 : 1;
   if (event.amount >= pattern.longest) {
     pattern.longest = event.amount;
     pattern.first_bytes = event.first_bytes;

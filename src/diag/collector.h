@@ -31,6 +31,7 @@ struct StallEvent {
   std::uint64_t segments = 0, bytes = 0;
   std::uint32_t first_bytes = 0, second_bytes = 0, in_flight = 0, window_max = 0;
   bool window_known = true;
+  bool way_known = true;
 };
 
 // Are points in time in step with a clock of some period? The length of their mean as points on a

@@ -54,8 +54,19 @@ bool Connection::is_copy(Half& half, const Segment& s) const {
 
 Duration Connection::way(Side side) const {
   if (side == kServer && collector_->at_server) return Duration{0};
-  const Duration known = half_[side].answer_min;
-  return known == kForever ? Duration{0} : known;
+  const Half& half = half_[side];
+  // The first pure ACK may have been a delayed one.
+  return half.answer_min == kForever ? Duration{0} : std::min(half.answer_min, half.answer_bound);
+}
+
+bool Connection::way_known(Side side) const {
+  return (side == kServer && collector_->at_server) || half_[side].answer_min != kForever ||
+         server_.address.is_loopback();
+}
+
+Duration Connection::reach(Side side) const {
+  const Duration bound = half_[side].answer_bound;
+  return way_known(side) || bound == kForever ? way(side) : bound;
 }
 
 std::uint32_t Connection::mss(Side side) const {
@@ -113,8 +124,10 @@ void Connection::add(Side side, const Segment& s, Duration at) {
   }
   if (state_ == State::kNew) state_ = State::kOpen;
   if (state_ == State::kSynAnswered && side == kClient) on_established(s);
+  follow_stamps(side, s);
   if (s.ack_flag) {
     const bool changed = take_window(side, s);
+    check_reader(side, s);
     on_ack(side, s, changed);
   }
   on_data(side, s);

@@ -42,6 +42,9 @@ class Connection {
   // connection.cc
   [[nodiscard]] bool is_copy(Half& half, const Segment& segment) const;
   [[nodiscard]] Duration way(Side side) const;  // there and back; 0 where unknown
+  // The same where it is known, otherwise the best bound on it from above; 0 without either.
+  [[nodiscard]] Duration reach(Side side) const;
+  [[nodiscard]] bool way_known(Side side) const;
   [[nodiscard]] Ways ways() const { return {way(kClient), way(kServer)}; }
   [[nodiscard]] std::uint32_t mss(Side side) const;
   [[nodiscard]] bool is_full(Side side, std::uint32_t payload) const;
@@ -66,10 +69,13 @@ class Connection {
 
   // acks.cc
   bool take_window(Side side, const Segment& segment);
+  void check_reader(Side receiver, const Segment& segment);
   void on_ack(Side by, const Segment& segment, bool window_changed);
   void on_sack(Half& data, Side of, const Segment& segment);
   void advance(Side by, const Segment& segment);
   void sample_answer(Side by, Duration took);
+  void bound_answer(Side by, Duration took);
+  void follow_stamps(Side by, const Segment& segment);
   void on_probe(Side side, const Segment& segment);
   void end_zero_window(Side receiver, const Segment& segment);
   void emit_zero_window(Side receiver, Duration until, std::uint64_t number);

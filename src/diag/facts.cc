@@ -1,7 +1,9 @@
 #include "diag/facts.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace tailward::diag {
@@ -48,6 +50,26 @@ void keep_least(std::optional<Value>& least, const std::optional<Value>& value) 
   if (value && (!least || *value < *least)) least = value;
 }
 
+void add_to(SideFacts& facts, const SocketFacts& socket, const SocketFacts* before) {
+  const SocketOptions& options = socket.options;
+  ++facts.sockets;
+  facts.nodelay.add(options.nodelay);
+  facts.cork.add(options.cork);
+  facts.sndbuf_locked.add(options.sndbuf_locked);
+  facts.rcvbuf_locked.add(options.rcvbuf_locked);
+  keep_least(facts.sndbuf, options.sndbuf);
+  keep_least(facts.rcvbuf, options.rcvbuf);
+  const TcpInfo then = before == nullptr ? TcpInfo{} : before->tcp;
+  facts.busy_us += since(socket.tcp.busy_us, then.busy_us);
+  facts.rwnd_limited_us += since(socket.tcp.rwnd_limited_us, then.rwnd_limited_us);
+  facts.sndbuf_limited_us += since(socket.tcp.sndbuf_limited_us, then.sndbuf_limited_us);
+  facts.recv_queue_max = std::max(facts.recv_queue_max, socket.recv_queue);
+  if (facts.fd < 0) {
+    facts.fd = socket.fd;
+    facts.pid = socket.pid;
+  }
+}
+
 }  // namespace
 
 SideFacts facts_of(const NetworkEvidence& evidence, const SocketAddress& server, bool at_client) {
@@ -56,26 +78,34 @@ SideFacts facts_of(const NetworkEvidence& evidence, const SocketAddress& server,
   for (const SocketFacts& socket : evidence.sockets) {
     if (socket.state == TcpState::kListen) continue;
     if (!matches(at_client ? socket.remote : socket.local, server)) continue;
-    const SocketOptions& options = socket.options;
-    ++facts.sockets;
-    facts.nodelay.add(options.nodelay);
-    facts.cork.add(options.cork);
-    facts.sndbuf_locked.add(options.sndbuf_locked);
-    facts.rcvbuf_locked.add(options.rcvbuf_locked);
-    keep_least(facts.sndbuf, options.sndbuf);
-    keep_least(facts.rcvbuf, options.rcvbuf);
-    const SocketFacts* before = same_socket(earlier, socket);
-    const TcpInfo then = before == nullptr ? TcpInfo{} : before->tcp;
-    facts.busy_us += since(socket.tcp.busy_us, then.busy_us);
-    facts.rwnd_limited_us += since(socket.tcp.rwnd_limited_us, then.rwnd_limited_us);
-    facts.sndbuf_limited_us += since(socket.tcp.sndbuf_limited_us, then.sndbuf_limited_us);
-    facts.recv_queue_max = std::max(facts.recv_queue_max, socket.recv_queue);
-    if (facts.fd < 0) {
-      facts.fd = socket.fd;
-      facts.pid = socket.pid;
-    }
+    add_to(facts, socket, same_socket(earlier, socket));
   }
   return facts;
+}
+
+std::vector<ServiceSide> sides_of(const NetworkEvidence& evidence) {
+  std::map<SocketAddress, std::size_t> at_local, at_remote;
+  for (const SocketFacts& socket : evidence.sockets) {
+    if (socket.state == TcpState::kListen) continue;
+    ++at_local[socket.local];
+    ++at_remote[socket.remote];
+  }
+  const std::vector<const SocketFacts*> earlier = sorted(evidence.earlier);
+  std::map<std::pair<SocketAddress, bool>, ServiceSide> sides;
+  for (const SocketFacts& socket : evidence.sockets) {
+    if (socket.state == TcpState::kListen) continue;
+    // A server's end has one address for all its clients; a client's, a port for each connection.
+    const bool at_client = at_remote[socket.remote] > at_local[socket.local];
+    const SocketAddress& server = at_client ? socket.remote : socket.local;
+    ServiceSide& side = sides[{server, at_client}];
+    side.server = server;
+    side.at_client = at_client;
+    if (side.example == nullptr) side.example = &socket;
+    add_to(side.facts, socket, same_socket(earlier, socket));
+  }
+  std::vector<ServiceSide> all;
+  for (auto& [key, side] : sides) all.push_back(std::move(side));
+  return all;
 }
 
 const NetworkEvidence::ListenerWatch* listener_of(const NetworkEvidence& evidence,

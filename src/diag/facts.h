@@ -32,6 +32,17 @@ struct SideFacts {
 // Those of `server`'s connections at the server's end, or at the clients'.
 SideFacts facts_of(const NetworkEvidence& evidence, const SocketAddress& server, bool at_client);
 
+// One end of one service, as told by the sockets alone.
+struct ServiceSide {
+  SocketAddress server;
+  bool at_client = false;
+  SideFacts facts;
+  const SocketFacts* example = nullptr;  // one of them, in the evidence
+};
+// All of them, by address. Which end a socket is at is told by which address it shares with more
+// others.
+std::vector<ServiceSide> sides_of(const NetworkEvidence& evidence);
+
 // What was seen of that listening address meanwhile.
 const NetworkEvidence::ListenerWatch* listener_of(const NetworkEvidence& evidence,
                                                   const SocketAddress& server);

@@ -144,6 +144,26 @@ TEST(FactsTest, ThousandsOfPinnedSocketsAreJudgedAtOnce) {
   EXPECT_EQ(names(diagnose_network({.sockets = sockets})), "small-send-buffer");
 }
 
+TEST(FactsTest, ThousandsOfAClientsPinnedSocketsAreOneFinding) {
+  std::vector<SocketFacts> sockets;
+  for (std::uint32_t i = 0; i < 20'000; ++i) {
+    SocketFacts socket = socket_of_server();
+    std::swap(socket.local, socket.remote);
+    socket.inode = i;
+    socket.local.port = static_cast<std::uint16_t>(20'000 + i);
+    socket.options.sndbuf_locked = true;
+    socket.tcp.busy_us = 1000;
+    socket.tcp.sndbuf_limited_us = 900;
+    sockets.push_back(socket);
+  }
+  const NetworkDiagnosis diagnosis = diagnose_network({.sockets = sockets});
+  EXPECT_EQ(names(diagnosis), "small-send-buffer");
+  ASSERT_EQ(diagnosis.findings.size(), 1u);
+  EXPECT_EQ(diagnosis.findings[0].sentence.find("sockets to "), 0u)
+      << diagnosis.findings[0].sentence;
+  EXPECT_EQ(names(diagnose_network({.sockets = sockets, .earlier = sockets})), "");
+}
+
 TEST(FactsTest, SocketsOfBothEndsAreToldApart) {
   SocketFacts server = socket_of_server();
   server.options.nodelay = true;

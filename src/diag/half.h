@@ -127,19 +127,31 @@ struct Half {
   // The window that it offers.
   bool window_seen = false;
   std::uint16_t raw_window = 0;  // as it stood in the last segment
-  std::uint32_t raw_window_ack = 0;
+  // Where what learn_scale() compares with began: the window has not grown since.
+  std::uint32_t anchor_ack = 0;
+  std::uint16_t anchor_window = 0;
+  bool scale_learned = false;
   std::uint16_t raw_window_max = 0;
   bool shrunk = false;  // to less than half of that
-  std::array<std::uint8_t, 15> scale_votes{};
+  std::array<std::uint8_t, 15> scale_votes{}, scale_tries{};
   bool scaled = false;  // by an unknown factor: more was in flight than its windows say
   std::uint32_t window = 0, window_max = 0;
   bool zero = false;  // it has closed, until the other side has sent again
   Duration zero_at{}, opened_at{}, probe_at{};
   std::uint64_t zero_number = 0, probe_number = 0;
+  // Since when more than half of it has been taken by unread data; zero: it is not.
+  Duration behind_at{};
+  std::uint64_t behind_number = 0;
   std::uint32_t probes = 0;
   // How long it takes to acknowledge, as seen from the capture.
   Duration answer_min = kForever;
   Sample<16> answers;
+  // The fastest that it ever said anything new upon something: at least the way there and back, and
+  // no more where acknowledgements are what it waits for.
+  Duration answer_bound = kForever;
+  // A time stamp of its own that waits for its echo.
+  std::uint32_t stamp = 0, last_stamp = 0;
+  Duration stamp_at{};  // zero: none waits
   // Its last data.
   Duration data_at{}, advanced_at{}, all_acked_at{};  // advanced: more of it was acknowledged
   std::uint64_t data_number = 0;

@@ -45,8 +45,9 @@ bool may_be_window(std::uint32_t in_flight, std::uint32_t raw, std::uint32_t mss
 void Connection::check_nagle(Side side, const Segment& s) {
   const Release& release = half_[side].release;
   if (!release.valid || is_full(side, s.payload)) return;
-  const Duration to_sender = way(side);
   const Duration since = now_ - release.at;
+  bound_answer(side, since);
+  const Duration to_sender = reach(side);
   // It left before that ACK can have reached its sender.
   if (to_sender > kPromptRelease && since < to_sender * 7 / 10) return;
   const Duration gap =
@@ -66,7 +67,8 @@ void Connection::check_nagle(Side side, const Segment& s) {
         .late = release.late,
         .after_full = half.data_full,
         .first_bytes = half.data_bytes,
-        .second_bytes = s.payload});
+        .second_bytes = s.payload,
+        .way_known = way_known(side)});
 }
 
 // A corked segment leaves when the kernel's patience is over: 200 ms after there was nothing left
@@ -165,8 +167,9 @@ void Connection::track_flight(Side side, const Segment& s) {
     if (!half.flight && half.streak < kBulkStreak) return;
   }
   if (!half.flight) half.flight = std::make_unique<FlightTracker>();
-  const auto limit = half.flight->sent(now_, s.seq + s.payload, mss(side), way(side),
-                                       way(kClient) + way(kServer), peer.window_max);
+  const Duration rtt = reach(kClient) + reach(kServer);
+  const auto limit =
+      half.flight->sent(now_, s.seq + s.payload, mss(side), reach(side), rtt, peer.window_max);
   if (compare_with_window(side, s)) return;
   if (!limit) return;
   if (peer.scaled && (peer.shrunk || may_be_window(limit->in_flight, peer.raw_window, mss(side)))) {
@@ -178,7 +181,7 @@ void Connection::track_flight(Side side, const Segment& s) {
                         half.bytes >= std::uint64_t{kWindowsPassed} * peer.window_max;
   if (of_window && !peer.scale_known && (peer.scaled || !unscaled)) return;
   // Between programs of one host the level is that of the loopback's queue.
-  if (limit->kind == StallKind::kSendBuffer && way(kClient) + way(kServer) < kWayOfPaths) return;
+  if (limit->kind == StallKind::kSendBuffer && rtt < kWayOfPaths) return;
   emit({.kind = limit->kind,
         .sender = side,
         .from = limit->from,

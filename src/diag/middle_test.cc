@@ -91,6 +91,171 @@ TEST(MiddleTest, AReceiverThatDoesNotReadTellsItsScale) {
   EXPECT_THAT(diagnosis.findings[0].evidence[0].text, ::testing::HasSubstr("up to 2"));
 }
 
+// The kernel lets a delayed ACK go on a tick, of 4 ms here: its delay varies by that much.
+Duration delayed_ack(int turn) {
+  return 40ms + std::chrono::microseconds(4000 * (turn * 7 % 10)) / 10;
+}
+
+// Answers in two pieces. Every request is acknowledged by the answer's first piece: nowhere does a
+// pure ACK of the server's tell the way.
+void answers_in_pieces(Capture& capture, Place place, bool echoes) {
+  Talk talk(capture, place, {.echoes = echoes});
+  for (int turn = 0; turn < 30; ++turn) {
+    talk.after(7ms).client().sends(42);
+    talk.answer(2ms + std::chrono::microseconds(turn * 731 % 3000)).server().sends(40);
+    talk.answer(delayed_ack(turn)).client().acks();
+    talk.answer().server().sends(560);
+    talk.answer().client().acks();
+  }
+}
+
+TEST(MiddleTest, NagleIsSeenFromWhereTheWayIsOnlyBounded) {
+  for (const Place place : kPlaces) {
+    for (const bool echoes : {false, true}) {
+      Capture capture;
+      answers_in_pieces(capture, place, echoes);
+      EXPECT_EQ(names(capture.diagnose()), "nagle-delayed-ack")
+          << place.to_server.count() << " ns to the server, " << echoes;
+    }
+  }
+}
+
+TEST(MiddleTest, PiecesThatFollowTheProgramsOwnClockAreNotNagles) {
+  for (const Place place : kPlaces) {
+    for (const bool echoes : {false, true}) {
+      Capture capture;
+      Talk talk(capture, place, {.echoes = echoes});
+      for (int turn = 0; turn < 30; ++turn) {
+        talk.after(7ms).client().sends(42);
+        talk.answer(20ms).server().sends(40);
+        const Duration second = talk.now() + 50ms + place.to_client;
+        talk.answer(delayed_ack(turn)).client().acks();
+        talk.after(second - talk.now()).server().sends(560);
+        talk.answer().client().acks();
+      }
+      EXPECT_EQ(names(capture.diagnose()), "")
+          << place.to_server.count() << " ns to the server, " << echoes;
+    }
+  }
+}
+
+TEST(MiddleTest, EventsOfAStreamAreNotNagles) {
+  for (const Place place : kPlaces) {
+    for (const Duration period : {45ms, 50ms, 80ms}) {
+      Capture capture;
+      Talk talk(capture, place);
+      for (int turn = 0; turn < 60; ++turn) {
+        const Duration next = talk.now() + period;
+        talk.server().sends(100);
+        talk.answer(delayed_ack(turn) - place.to_client).client().acks();
+        talk.after(next - talk.now());
+      }
+      EXPECT_EQ(names(capture.diagnose()), "") << period.count();
+    }
+  }
+}
+
+// A server that thinks for longer than 40 ms acknowledges the request meanwhile. Its first pure ACK
+// says nothing of the way.
+TEST(MiddleTest, ADelayedAckOfTheServersOwnHidesNothing) {
+  Capture capture;
+  Talk talk(capture, kAtServer);
+  for (int turn = 0; turn < 30; ++turn) {
+    talk.after(7ms).client().sends(42);
+    talk.answer(42ms).server().acks();
+    talk.after(8ms).server().sends(40);
+    talk.answer(delayed_ack(turn)).client().acks();
+    talk.answer().server().sends(1182);
+    talk.answer().client().acks();
+  }
+  const PacketAnalysis analysis = capture.analyse();
+  ASSERT_EQ(names(diagnose_network({.packets = &analysis})), "nagle-delayed-ack");
+  EXPECT_GE(analysis.patterns[0].count, 28u);
+}
+
+// Six segments fill the window, and no more come in a round trip. Where the receiver was captured
+// only time stamps tell how long one takes.
+TEST(MiddleTest, TheReceiversEndLearnsTheRoundTripFromTimeStamps) {
+  for (const bool echoes : {true, false}) {
+    Capture capture;
+    Talk talk(capture, kAtServer, {.echoes = echoes});
+    for (int round = 0; round < 60; ++round) {
+      for (int at = 0; at < 6; ++at) {
+        talk.after(10us).client().sends(1448);
+        talk.last().window = 60;
+      }
+      talk.after(20us).server().acks();
+      talk.last().window = 8'688;
+      talk.after(10ms);
+    }
+    EXPECT_EQ(names(capture.diagnose()), echoes ? "small-receive-window" : "");
+  }
+}
+
+// A sender that has learned how fast its reader is (BBR) does not fill the window. The data that
+// lie unread do.
+void slow_reading(Capture& capture, Place place, int in_packets, int behind) {
+  Talk talk(capture, place);
+  std::uint32_t raw = static_cast<std::uint32_t>(in_packets);
+  for (int turn = 0; turn < 8; ++turn) {
+    talk.client().sends(200);
+    talk.last().window = 63;
+    for (int step = 0; step < 60; ++step) {
+      for (int at = 0; at < 6; ++at) talk.after(500us).client().sends(1448);
+      talk.server().acks();
+      talk.last().window = static_cast<std::uint16_t>(step < 5 ? raw : raw * (100 - behind) / 100);
+    }
+    talk.answer(1ms).server().sends(300);
+    talk.last().window = static_cast<std::uint16_t>(raw);
+    talk.answer().client().acks();
+    talk.last().window = 63;
+    talk.after(5ms);
+  }
+}
+
+TEST(MiddleTest, AReaderThatIsAlwaysBehindIsSeenByWhatLiesUnread) {
+  for (const Place place : kPlaces) {
+    Capture behind, enough;
+    slow_reading(behind, place, 61'000, 80);
+    EXPECT_EQ(names(behind.diagnose()), "slow-reader");
+    slow_reading(enough, place, 61'000, 40);
+    EXPECT_EQ(names(enough.diagnose()), "");
+  }
+}
+
+TEST(MiddleTest, TheSmallerOfTwoScalesThatAreSpokenForIsBelieved) {
+  Capture capture;
+  Talk talk(capture, kAtServer, {.echoes = true});
+  const auto fall = [&](int read_of_64) {
+    // `read_of_64` sixty-fourths of each segment are read meanwhile. The true scale is 4.
+    std::uint16_t window = 60'000;
+    for (int at = 0; at < 12; ++at) {
+      for (int part = 0; part < 16; ++part) talk.after(20us).client().sends(1024);
+      window = static_cast<std::uint16_t>(window - 16 * 1024 * (64 - read_of_64) / 64 / 16);
+      talk.server().acks();
+      talk.last().window = window;
+      talk.after(10ms);
+    }
+    talk.server().acks();
+    talk.last().window = 60'000;
+    talk.after(10ms);
+  };
+  for (int round = 0; round < 4; ++round) fall(48);  // looks like a scale of 6
+  for (int round = 0; round < 4; ++round) fall(0);
+  for (int at = 0; at < 10; ++at) talk.after(20us).client().sends(1024);
+  talk.server().acks();
+  talk.last().window = 0;
+  talk.after(200ms).server().acks();
+  talk.last().window = 60'000;
+  talk.answer().client().sends(1024);
+  const PacketAnalysis analysis = capture.analyse();
+  const auto closed =
+      std::find_if(analysis.patterns.begin(), analysis.patterns.end(),
+                   [](const StallPattern& p) { return p.kind == StallKind::kZeroWindow; });
+  ASSERT_NE(closed, analysis.patterns.end());
+  EXPECT_EQ(closed->window_max, 60'000u << 4);
+}
+
 TEST(MiddleTest, TheServerIsTheAddressThatManyConnectionsShare) {
   Capture capture;
   for (std::uint16_t i = 0; i < 6; ++i) {

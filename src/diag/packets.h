@@ -126,6 +126,9 @@ struct StallPattern {
   // to the segment. Small writes: from one to the next. Both less the way through the network.
   Spread gap;
   Spread late;  // Nagle: the ACK, less the way
+  // Nagle: those whose way was only known from these very segments, as nothing else was answered
+  // by the kernel alone.
+  std::uint64_t way_bounded = 0;
   // Cork: how well the segments are in step with the tick of a kernel's timers (1, 4 or 10 ms),
   // 0…1; and how likely that is by chance.
   double in_step = 0, in_step_by_chance = 1;

@@ -71,6 +71,14 @@ Certainty window_certainty(const StallPattern& worst, Finding* finding) {
   return Certainty::kGuessed;
 }
 
+// Where the way is not known, an ACK lets a segment go if the time from the ACK varies less than
+// the time from the piece before: a program that has timing of its own keeps the latter.
+bool follows_acks(const StallPattern& pattern) {
+  const Duration from_ack = pattern.gap.high - pattern.gap.low;
+  const Duration from_piece = pattern.length.high - pattern.length.low;
+  return pattern.count >= kRecurs && from_ack * 3 / 2 < from_piece;
+}
+
 }  // namespace
 
 Finding found(Cause cause, Certainty certainty, std::string sentence) {
@@ -110,6 +118,7 @@ Judgement judge_nagle(const Recurrence& seen, const NetworkEvidence& evidence) {
   const SideFacts holder = facts_of(evidence, worst.server, worst.sender_is_client);
   if (holder.nodelay.yes > 0 && holder.nodelay.no == 0) return {};  // Nagle is off there
   if (worst.misses * 2 > worst.count) return {};                    // the application's own timing
+  if (worst.way_bounded * 2 > worst.count && !follows_acks(worst)) return {};
   Certainty certainty = Certainty::kGuessed;
   if (worst.count >= kRecurs && worst.misses * kMissesPerHit <= worst.count) {
     certainty = Certainty::kConsistent;
@@ -305,14 +314,15 @@ Judgement judge_slow_reader(const Recurrence& seen, const NetworkEvidence& evide
   const SideFacts receiver = facts_of(evidence, worst.server, !worst.sender_is_client);
   Finding finding = found(
       Cause::kSlowReader, Certainty::kConsistent,
-      fmt::format("{} lets its receive buffer fill up: its program does not read, and {} may not "
-                  "send for {}",
+      fmt::format("{} does not read as fast as data come: its receive buffer fills up, and {} has "
+                  "to wait for it, {} in all",
                   peer_of(worst), who(worst), format_duration(worst.total)));
   show(finding,
        worst.window_max > 0
-           ? fmt::format("the window had been up to {} and shrank until nothing could be sent",
-                         bytes(worst.window_max))
-           : std::string("the window stayed at 0"),
+           ? fmt::format(
+                 "the window had been up to {}: unread data took more than half of it, or all",
+                 bytes(worst.window_max))
+           : std::string("unread data took more than half of the window, or all"),
        worst.packets);
   if (worst.probes > 0) {
     show(finding, fmt::format("the sender asked {} whether it had opened", times(worst.probes)));

@@ -73,32 +73,30 @@ void judge_refused(const NetworkEvidence& evidence, std::vector<Finding>& findin
 
 // Sockets that say themselves what limits them, although no request was seen to suffer.
 void judge_limited(const NetworkEvidence& evidence, std::vector<Finding>& findings) {
-  std::vector<SocketAddress> done;
-  for (const SocketFacts& socket : evidence.sockets) {
-    if (socket.state == TcpState::kListen) continue;
-    if (!socket.options.sndbuf_locked.value_or(false)) continue;
-    if (std::find(done.begin(), done.end(), socket.local) != done.end()) continue;
-    done.push_back(socket.local);
-    const SideFacts facts = facts_of(evidence, socket.local, false);
+  for (const ServiceSide& side : sides_of(evidence)) {
+    const SideFacts& facts = side.facts;
+    if (facts.sndbuf_locked.yes == 0) continue;
     const auto limited = static_cast<double>(facts.sndbuf_limited_us);
     if (facts.busy_us == 0 || limited < kLimitedShare * static_cast<double>(facts.busy_us))
       continue;
-    const double rate =
-        socket.tcp.delivery_bytes_per_s ? static_cast<double>(*socket.tcp.delivery_bytes_per_s) : 0;
     Finding finding = found(
         Cause::kSmallSendBuffer, Certainty::kProven,
-        fmt::format("sockets of {} wait for room in their send buffers {} of the time that they "
+        fmt::format("sockets {} {} wait for room in their send buffers {} of the time that they "
                     "have something to send",
-                    to_string(socket.local),
+                    side.at_client ? "to" : "of", to_string(side.server),
                     format_share(limited / static_cast<double>(facts.busy_us))));
-    finding.evidence.push_back(
-        {fmt::format("SO_SNDBUF has been set by the program to {} bytes (fd {} of process {})",
-                     facts.sndbuf.value_or(0), facts.fd, facts.pid)});
-    if (rate > 0 && socket.tcp.rtt_us) {
+    finding.evidence.push_back({fmt::format(
+        "SO_SNDBUF has been set by the program on {} of {} sockets, to {} bytes and "
+        "more (fd {} of process {})",
+        format_count(facts.sndbuf_locked.yes), format_count(facts.sockets),
+        format_count(static_cast<std::uint64_t>(facts.sndbuf.value_or(0))), facts.fd, facts.pid)});
+    const TcpInfo& tcp = side.example->tcp;
+    if (tcp.delivery_bytes_per_s.value_or(0) > 0 && tcp.rtt_us) {
+      const double rate = static_cast<double>(*tcp.delivery_bytes_per_s);
       finding.evidence.push_back(
           {fmt::format("twice bandwidth × round-trip time, as measured now: {} bytes",
                        format_count(static_cast<std::uint64_t>(
-                           2 * rate * static_cast<double>(*socket.tcp.rtt_us) / 1e6)))});
+                           2 * rate * static_cast<double>(*tcp.rtt_us) / 1e6)))});
     }
     finding.cost = std::chrono::microseconds(facts.sndbuf_limited_us);
     findings.push_back(std::move(finding));

@@ -81,6 +81,9 @@ class Talk {
     std::uint32_t client_isn = 1'000, server_isn = 900'000;
     std::uint16_t mss = 1460;
     bool timestamps = true;
+    // Segments echo the other side's last captured time stamp: true where nobody speaks before that
+    // has reached them.
+    bool echoes = false;
     std::uint32_t client_window = 1 << 20, server_window = 1 << 20;
   };
 
@@ -207,7 +210,10 @@ class Talk {
     s.payload = bytes;
     s.window = static_cast<std::uint16_t>(window_[side] >> kScale);
     s.ip_id = ++ip_id_[side];
-    if (options_.timestamps) s.ts_value = static_cast<std::uint32_t>(now_ / 1ms);
+    if (options_.timestamps) {
+      s.ts_value = stamp_[side] = static_cast<std::uint32_t>(now_ / 1ms);
+      if (options_.echoes) s.ts_echo = stamp_[other(side)];
+    }
     return s;
   }
   Segment& with_options(Segment& s) {
@@ -230,6 +236,7 @@ class Talk {
   Duration now_;
   std::uint32_t next_[2]{}, window_[2]{};
   std::uint16_t ip_id_[2]{100, 500};
+  std::uint32_t stamp_[2]{};
 };
 
 }  // namespace tailward::diag::testing

@@ -134,15 +134,21 @@ class Watch {
     static_cast<void>(inside([&] {
       Result<std::vector<diag::SocketFacts>> all = probe::dump_listeners();
       if (!all) return;
+      // Of sockets that share an address (SO_REUSEPORT), the one with the longest queue.
+      std::map<diag::SocketAddress, const diag::SocketFacts*> longest;
       for (const diag::SocketFacts& socket : *all) {
         if (socket.state != diag::TcpState::kListen || !ours(socket.local.port)) continue;
-        auto& watch = listeners_[socket.local];
-        watch.local = socket.local;
-        watch.backlog = socket.send_queue;
-        watch.queue_max = std::max(watch.queue_max, socket.recv_queue);
+        const auto [known, first] = longest.try_emplace(socket.local, &socket);
+        if (!first && socket.recv_queue > known->second->recv_queue) known->second = &socket;
+      }
+      for (const auto& [local, socket] : longest) {
+        auto& watch = listeners_[local];
+        watch.local = local;
+        watch.backlog = socket->send_queue;
+        watch.queue_max = std::max(watch.queue_max, socket->recv_queue);
         ++watch.looks;
-        watch.looks_waiting += socket.recv_queue > 0 ? 1 : 0;
-        watch.looks_full += socket.recv_queue >= socket.send_queue && socket.recv_queue > 0 ? 1 : 0;
+        watch.looks_waiting += socket->recv_queue > 0 ? 1 : 0;
+        watch.looks_full += socket->recv_queue >= socket->send_queue && socket->recv_queue > 0;
       }
     }));
   }

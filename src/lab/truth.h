@@ -47,7 +47,8 @@ struct Truth {
   bool partial = false;
   [[nodiscard]] std::uint64_t right(std::string_view from) const;
   [[nodiscard]] std::uint64_t count(std::string_view from) const;
-  // At least 95 % of the live runs and of the captures, and no finding on any healthy one.
+  // At least 95 % of the live runs and of the captures of each cause, and no finding on any healthy
+  // one.
   [[nodiscard]] bool ok() const;
 };
 

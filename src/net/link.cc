@@ -8,6 +8,7 @@
 #include <linux/if_tun.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -191,10 +192,10 @@ bool enter_user_namespace() {
 
 class Link::Impl {
  public:
-  Impl(std::array<Side, 2> sides, const LinkShape& shape, std::uint64_t seed)
+  Impl(std::array<Side, 2> sides, Fd stop, const LinkShape& shape, std::uint64_t seed)
       : spaces{std::move(sides[0].space), std::move(sides[1].space)},
-        forwarder({sides[0].device.release(), sides[1].device.release()}, shape, seed,
-                  shape.offload ? kOffloadHeader : 0) {}
+        forwarder({sides[0].device.release(), sides[1].device.release()}, stop.release(), shape,
+                  seed, shape.offload ? kOffloadHeader : 0) {}
 
   std::array<Fd, 2> spaces;
   LinkForwarder forwarder;
@@ -216,7 +217,10 @@ Result<std::unique_ptr<Link>> Link::create(const LinkShape& both_ways, std::uint
     if (!side) return fail(side.error().in("a link of our own"));
     sides[static_cast<std::size_t>(end)] = std::move(*side);
   }
-  return std::unique_ptr<Link>(new Link(std::make_unique<Impl>(std::move(sides), both_ways, seed)));
+  Fd stop(::eventfd(0, EFD_CLOEXEC));
+  if (stop.get() < 0) return failed("make an eventfd for a link", errno);
+  return std::unique_ptr<Link>(
+      new Link(std::make_unique<Impl>(std::move(sides), std::move(stop), both_ways, seed)));
 }
 
 std::string Link::address(End end) { return end == End::kClient ? "198.18.0.1" : "198.18.0.2"; }

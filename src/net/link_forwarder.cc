@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -31,10 +30,10 @@ constexpr Duration kLeadMax = std::chrono::microseconds(150);
 
 }  // namespace
 
-LinkForwarder::LinkForwarder(std::array<int, 2> devices, const LinkShape& both_ways,
+LinkForwarder::LinkForwarder(std::array<int, 2> devices, int stop, const LinkShape& both_ways,
                              std::uint64_t seed, std::size_t prefix)
     : devices_(devices),
-      stop_(::eventfd(0, EFD_CLOEXEC)),
+      stop_(stop),
       directions_{Direction(both_ways, Rng::stream(seed, 0), prefix),
                   Direction(both_ways, Rng::stream(seed, 1), prefix)} {
   // Signals are for the program's own threads.

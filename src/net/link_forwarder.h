@@ -20,10 +20,10 @@ namespace tailward::net {
 class LinkForwarder {
  public:
   // Takes packets out of devices[i] and puts them into the other one, as queue i says. The
-  // descriptors must not block and are closed at the end.
+  // descriptors must not block; they and `stop`, an eventfd, are closed at the end.
   // `prefix`: what the devices put before each packet.
-  LinkForwarder(std::array<int, 2> devices, const LinkShape& both_ways, std::uint64_t seed,
-                std::size_t prefix);
+  LinkForwarder(std::array<int, 2> devices, int stop, const LinkShape& both_ways,
+                std::uint64_t seed, std::size_t prefix);
   ~LinkForwarder();
   LinkForwarder(const LinkForwarder&) = delete;
   LinkForwarder& operator=(const LinkForwarder&) = delete;
@@ -45,7 +45,7 @@ class LinkForwarder {
   TimePoint give(std::size_t from);
 
   const std::array<int, 2> devices_;
-  const int stop_;  // an eventfd
+  const int stop_;
   std::array<Direction, 2> directions_;
   std::thread thread_;
 };

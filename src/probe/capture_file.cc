@@ -85,21 +85,25 @@ Result<FileReading> read_capture(std::FILE* stream, const std::string& name, Seg
   std::array<char, PCAP_ERRBUF_SIZE> why{};
   const PcapHandle handle(
       pcap_fopen_offline_with_tstamp_precision(stream, PCAP_TSTAMP_PRECISION_NANO, why.data()));
+  FileReading reading;
+  const auto stopped = [&](std::uint64_t bytes) { return keep_going && !keep_going(bytes); };
+  // What ends the wait for a pipe reads like a damage.
+  if (!handle && stopped(0)) {
+    reading.stopped = true;
+    return reading;
+  }
   if (!handle) return fail(unreadable(name, why.data()));
   owner.file = nullptr;  // pcap_close() does it
 
-  FileReading reading;
   Batch batch{pcap_datalink(handle.get()), reading, sink};
   for (;;) {
     const int count =
         pcap_dispatch(handle.get(), kPacketsPerBatch, on_packet, reinterpret_cast<u_char*>(&batch));
+    if (count == 0) return reading;
+    reading.stopped = stopped(batch.bytes);
+    if (reading.stopped) return reading;
     if (count < 0) {
       reading.broken = unreadable(name, pcap_geterr(handle.get()));
-      return reading;
-    }
-    if (count == 0) return reading;
-    if (keep_going && !keep_going(batch.bytes)) {
-      reading.stopped = true;
       return reading;
     }
   }

@@ -362,6 +362,28 @@ TEST_F(GuardianTest, RefusesBeforeAnyChangeWhatTheKernelWouldRefuse) {
   EXPECT_EQ(nodelay(connection), 0);
 }
 
+TEST_F(GuardianTest, DoesNotTreatABufferThatHasGrownBeyondWhatItCouldBeGivenAgain) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can let a buffer grow beyond the limit";
+  const auto connection = victim_.connect();
+  settings_ = parse_settings("sndbuf=64KiB").value();
+  Ledger ledger(processes_, settings_);
+  ASSERT_EQ(ledger.track(connection.target).outcome, Outcome::kDone);
+  // As autotuning does it on a long fast path.
+  victim_.set(connection.target.fd, {Option::kSndbuf, 64 << 20});
+  victim_.set(connection.target.fd, {Option::kSndbuf, 0, true});
+  const State grown = victim_.read(connection.target.fd, Option::kSndbuf);
+  ASSERT_EQ(grown, (State{128 << 20, false}));
+  Reply reply;
+  std::thread([&] {
+    testing::drop_capability(CAP_NET_ADMIN);  // this thread's only
+    reply = ledger.apply(0);
+  }).join();
+  EXPECT_EQ(reply.outcome, Outcome::kNotRestorable) << reply.text();
+  EXPECT_THAT(reply.text(), HasSubstr("CAP_NET_ADMIN"));
+  EXPECT_EQ(victim_.read(connection.target.fd, Option::kSndbuf), grown);
+  EXPECT_EQ(ledger.restore_all().unchanged, 1u);
+}
+
 TEST_F(GuardianTest, FindsNothingToRestoreWhenTheProcessHasEnded) {
   const auto connection = victim_.connect();
   const auto guardian = start("nodelay=1");

@@ -147,7 +147,12 @@ Reply Ledger::apply(std::uint32_t id) {
     if (changed_by_owner(settings_[i].option, *now, change.old)) {
       return reply_of(id, Outcome::kOwn, info(settings_[i].option).name);
     }
-    change.old = *now;  // an autotuned buffer may have grown
+    if (*now == change.old) continue;
+    change.old = *now;  // an autotuned buffer may have grown, and now be too large to be had again
+    if (satisfies(*now, settings_[i])) continue;
+    if (const Result<void> fine = rehearse(settings_[i], *now); !fine) {
+      return reply_of(id, Outcome::kNotRestorable, text_of(fine.error()));
+    }
   }
   for (std::size_t i = 0; i < settings_.size(); ++i) {
     Change& change = entry.changes[i];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <linux/capability.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 
 #include "treat/ledger.h"
 #include "treat/socket_option.h"
@@ -22,6 +24,15 @@ namespace tailward::treat::testing {
 
 // Within which something must happen that normally takes a few milliseconds.
 inline constexpr int kDeadlineMs = 20'000;
+
+// Of the calling thread.
+inline void drop_capability(int which) {
+  __user_cap_header_struct who{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3] = {};
+  if (::syscall(SYS_capget, &who, held) != 0) ::abort();
+  held[CAP_TO_INDEX(which)].effective &= ~CAP_TO_MASK(which);
+  if (::syscall(SYS_capset, &who, held) != 0) ::abort();
+}
 
 class Victim {
  public:

@@ -6,7 +6,6 @@
 Whether their claims hold is for `tailward lab` to say on a quiet machine. Round-trip times need a network of
 the program's own, which needs root or user namespaces: those tests are skipped without.
 """
-import argparse
 import json
 import os
 import signal
@@ -14,6 +13,8 @@ import subprocess
 import sys
 import time
 import unittest
+
+import script
 
 PROGRAM = None
 
@@ -90,8 +91,4 @@ class LabTcpTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--program", required=True)
-    options, rest = parser.parse_known_args()
-    PROGRAM = os.path.abspath(options.program)
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    script.main(sys.modules[__name__])

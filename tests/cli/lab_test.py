@@ -6,7 +6,6 @@
 Whether the experiments' claims hold on this machine is for `tailward lab` to say on a quiet one; here they run
 with few requests, on a machine that may be busy with other tests.
 """
-import argparse
 import json
 import os
 import signal
@@ -16,6 +15,9 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+
+import script
+from script import wait_until
 
 PROGRAM = None
 
@@ -33,16 +35,6 @@ def servers_of(pid):
     return found
 
 
-def wait_for(what, seconds=20):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        got = what()
-        if got:
-            return got
-        time.sleep(0.02)
-    raise AssertionError(f"not within {seconds} s")
-
-
 class LabTest(unittest.TestCase):
     def setUp(self):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -55,7 +47,7 @@ class LabTest(unittest.TestCase):
         process = subprocess.Popen([PROGRAM, "lab", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    stdin=subprocess.DEVNULL, text=True, **options)
         self.addCleanup(lambda: process.poll() is None and process.kill())
-        server = wait_for(lambda: servers_of(process.pid))[0]
+        server = wait_until(lambda: servers_of(process.pid), "a server")[0]
         return process, server
 
     def test_writes_the_contracts_json_alone_on_standard_output(self):
@@ -107,7 +99,7 @@ class LabTest(unittest.TestCase):
         self.assertEqual(result["checks"], [], "a partial result claims nothing")
         self.assertLess(result["arms"][0]["requests"], 50_000)
         self.assertIn("ended early", stdout)
-        wait_for(lambda: not Path(f"/proc/{server}").exists())
+        wait_until(lambda: not Path(f"/proc/{server}").exists(), "the server's end")
 
     def test_ctrl_c_again_and_again_from_the_start_leaves_a_whole_file_and_nothing_else(self):
         out = self.folder / "partial.json"
@@ -120,12 +112,12 @@ class LabTest(unittest.TestCase):
         self.assertEqual(process.returncode, 0, stderr)
         self.assertIs(json.loads(out.read_text())["partial"], True)
         self.assertEqual(list(self.folder.iterdir()), [out])
-        wait_for(lambda: not Path(f"/proc/{server}").exists())
+        wait_until(lambda: not Path(f"/proc/{server}").exists(), "the server's end")
 
     def test_ctrl_c_in_a_drift_shows_the_phases_so_far(self):
         out = self.folder / "partial.json"
         process, _ = self.start_lab("drift", "--json", out)
-        servers = wait_for(lambda: len(servers_of(process.pid)) == 3 and servers_of(process.pid))
+        servers = wait_until(lambda: len(servers_of(process.pid)) == 3 and servers_of(process.pid), "3 servers")
         time.sleep(3)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=20)
@@ -147,11 +139,11 @@ class LabTest(unittest.TestCase):
         self.assertIn("ended early", stdout)
         self.assertTrue(all(len(line) <= 80 for line in stdout.splitlines()), stdout)
         for server in servers:
-            wait_for(lambda: not Path(f"/proc/{server}").exists())
+            wait_until(lambda: not Path(f"/proc/{server}").exists(), "the server's end")
 
     def test_one_of_three_servers_that_dies_ends_a_drift(self):
         process, _ = self.start_lab("drift")
-        servers = wait_for(lambda: len(servers_of(process.pid)) == 3 and servers_of(process.pid))
+        servers = wait_until(lambda: len(servers_of(process.pid)) == 3 and servers_of(process.pid), "3 servers")
         time.sleep(1)
         os.kill(servers[1], signal.SIGKILL)
         stdout, stderr = process.communicate(timeout=20)
@@ -198,7 +190,7 @@ class LabTest(unittest.TestCase):
         process, server = self.start_lab("reference")
         process.kill()
         process.communicate(timeout=20)
-        wait_for(lambda: not Path(f"/proc/{server}").exists())
+        wait_until(lambda: not Path(f"/proc/{server}").exists(), "the server's end")
 
     def test_a_file_that_cannot_be_written_is_an_error_with_a_hint(self):
         began = time.monotonic()
@@ -220,8 +212,4 @@ class LabTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--program", required=True)
-    options, rest = parser.parse_known_args()
-    PROGRAM = str(Path(options.program).resolve())
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    script.main(sys.modules[__name__])

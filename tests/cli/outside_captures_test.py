@@ -6,7 +6,6 @@
 tcpdump, tshark and dumpcap capture nginx, redis, PostgreSQL, Python and Node servers on free loopback ports. What
 the test started ends with it. Exits 77 when it cannot run here.
 """
-import argparse
 import functools
 import http.client
 import http.server
@@ -25,7 +24,7 @@ import unittest
 from pathlib import Path
 
 import script
-from script import free_port, listens, run_tests
+from script import free_port, listens
 
 PROGRAM = None
 wait_until = functools.partial(script.wait_until, seconds=30)  # PostgreSQL takes its time
@@ -254,6 +253,45 @@ server {{ listen 127.0.0.1:{self.port}; root {self.folder}/www; }} }}""")
         self.assertGreater(found["latency"]["p50_ms"], 30)
 
     @needs("tcpdump")
+    def test_a_capture_that_is_still_coming_in_is_diagnosed_up_to_ctrl_c(self):
+        self.serve_in_python(Quiet)
+        source = subprocess.Popen([tool("tcpdump"), "-Z", "root", "-i", "lo", "-U", "--immediate-mode", "-w", "-",
+                                   f"tcp port {self.port}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(source.stderr.close)
+        self.addCleanup(source.wait)
+        self.addCleanup(source.terminate)
+        run = subprocess.Popen([PROGRAM, "diagnose", "--pcap", "-", "--json", "-"], stdin=source.stdout,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(run.kill)
+        source.stdout.close()
+        source.stderr.readline()  # listening
+        time.sleep(0.3)
+        self.ask_http("/", 40)
+        time.sleep(0.5)
+        run.send_signal(signal.SIGINT)
+        said, complaint = run.communicate(timeout=30)
+        self.assertEqual(run.returncode, 1, complaint)
+        found = json.loads(said)
+        self.assertTrue(found["partial"])
+        self.assertEqual(found["notes"], [])
+        self.assertEqual(found["findings"][0]["cause"], "nagle-delayed-ack")
+        self.assertGreaterEqual(found["requests"], 35)
+
+    def test_a_pipe_on_which_nothing_comes_is_left_at_ctrl_c(self):
+        run = subprocess.Popen([PROGRAM, "diagnose", "--pcap", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+        self.addCleanup(run.kill)
+        time.sleep(0.5)
+        run.send_signal(signal.SIGINT)
+        run.wait(timeout=30)
+        self.assertEqual(run.returncode, 2)
+        complaint = run.stderr.read()
+        self.assertIn("no TCP packet was seen", complaint)
+        self.assertNotIn("Interrupted system call", complaint)
+        for stream in (run.stdin, run.stdout, run.stderr):
+            stream.close()
+
+    @needs("tcpdump")
     def test_a_python_server_that_closes_after_each_answer(self):
         self.serve_in_python(functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(self.folder)))
         (self.folder / "page").write_text("x" * 900)
@@ -275,15 +313,5 @@ server {{ listen 127.0.0.1:{self.port}; root {self.folder}/www; }} }}""")
         self.assertIn("client", found["findings"][0]["sentence"])
 
 
-def main():
-    global PROGRAM
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", required=True)
-    parser.add_argument("tests", nargs="*", metavar="TEST", help="OutsideCaptures.test_…; all when none is named")
-    asked = parser.parse_args()
-    PROGRAM = os.path.abspath(asked.program)
-    run_tests(sys.modules[__name__], asked.tests)
-
-
 if __name__ == "__main__":
-    main()
+    script.main(sys.modules[__name__])

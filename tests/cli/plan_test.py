@@ -3,7 +3,6 @@
 
     plan_test.py --program build/dev/apps/tailward [TEST…]
 """
-import argparse
 import json
 import os
 import random
@@ -14,6 +13,8 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+
+import script
 
 PROGRAM = None
 # The most memory that a log of any length may take.
@@ -132,8 +133,4 @@ class PlanTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--program", required=True)
-    options, rest = parser.parse_known_args()
-    PROGRAM = str(Path(options.program).resolve())
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    script.main(sys.modules[__name__])

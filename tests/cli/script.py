@@ -1,4 +1,6 @@
-"""What the *_test.py scripts of this folder share: ports, waiting, and how such a script ends."""
+"""What the *_test.py scripts of this folder share: ports, waiting, and how such a script begins and ends."""
+import argparse
+import os
 import socket
 import sys
 import time
@@ -14,10 +16,11 @@ def free_port():
 
 
 def wait_until(ready, what, seconds=20):
+    """Returns what `ready()` returned when it was at last something."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if ready():
-            return
+        if got := ready():
+            return got
         time.sleep(0.02)
     raise AssertionError(f"{what}: not within {seconds} s")
 
@@ -35,3 +38,13 @@ def run_tests(module, names):
     if result.wasSuccessful() and len(result.skipped) == suite.countTestCases():
         sys.exit(SKIPPED)
     sys.exit(0 if result.wasSuccessful() else 1)
+
+
+def main(module):
+    """Gives the script's module its PROGRAM, and runs its tests."""
+    parser = argparse.ArgumentParser(description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("tests", nargs="*", metavar="TEST", help="CLASS or CLASS.test_NAME; all when none is named")
+    asked = parser.parse_args()
+    module.PROGRAM = os.path.abspath(asked.program)
+    run_tests(module, asked.tests)

@@ -7,7 +7,6 @@ nginx, redis-server, node and java are started on free loopback ports, where the
 started ends with it. A comparison with ss is of sockets that are at rest, between two runs of ss: what both of
 these say alike must be said, and what moved in between must lie in between.
 """
-import argparse
 import contextlib
 import json
 import os
@@ -23,6 +22,8 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+
+import script
 
 from script import free_port, listens, wait_until
 
@@ -481,14 +482,5 @@ class SocketsTest(unittest.TestCase):
         self.assertEqual(watch.wait(20), 0)
 
 
-def main():
-    global PROGRAM
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--program", required=True)
-    arguments, rest = parser.parse_known_args()
-    PROGRAM = str(Path(arguments.program).resolve())
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
-
-
 if __name__ == "__main__":
-    main()
+    script.main(sys.modules[__name__])

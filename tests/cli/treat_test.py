@@ -4,7 +4,7 @@ answer in two pieces without TCP_NODELAY. Needs root: for other processes' socke
 
     treat_test.py --program build/dev/apps/tailward [TEST…]
 """
-import argparse
+import functools
 import json
 import os
 import shutil
@@ -16,10 +16,12 @@ import time
 import unittest
 from pathlib import Path
 
+import script
+
 PROGRAM = None
 DEADLINE = 30  # seconds, for what takes a moment
 NOBODY = 65534
-SKIPPED = 77
+wait_until = functools.partial(script.wait_until, seconds=DEADLINE)
 
 SERVER = r"""
 import ctypes, os, socket, sys, threading
@@ -103,14 +105,7 @@ class Server:
         self.process.stdout.close()
 
 
-def wait_for(condition, what):
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"in vain: {what}")
-        time.sleep(0.02)
-
-
+@unittest.skipIf(os.geteuid() != 0, "needs root: other processes' sockets, and packets")
 class TreatTest(unittest.TestCase):
     def setUp(self):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -128,7 +123,7 @@ class TreatTest(unittest.TestCase):
         self.addCleanup(client.stdin.close)
         self.addCleanup(client.wait)
         self.addCleanup(client.kill)
-        wait_for(lambda: len(server.options()) == already + count, "connections")
+        wait_until(lambda: len(server.options()) == already + count, "connections")
 
     def start(self, *arguments, program=None, **options):
         process = subprocess.Popen([program or PROGRAM, "treat", *map(str, arguments)], stdout=subprocess.PIPE,
@@ -171,18 +166,18 @@ class TreatTest(unittest.TestCase):
         before = server.options()
         process = self.start("--pid", server.pid, "--set", "nodelay=1,sndbuf=64KiB,keepalive=1,user_timeout=30s",
                              "--for", "60s", "--yes")
-        wait_for(lambda: sum(server.nodelay()) == 4, "the change")
+        wait_until(lambda: sum(server.nodelay()) == 4, "the change")
         self.assertNotEqual(server.options(), before)
         process.kill()
         process.communicate()
-        wait_for(lambda: server.options() == before, "the old options")
+        wait_until(lambda: server.options() == before, "the old options")
 
     def test_ctrl_c_puts_everything_back_and_shows_what_there_is(self):
         server = self.serve(8)
         before = server.options()
         process = self.start("--pid", server.pid, "--set", "nodelay=1", "--for", "60s", "--yes", "--keep", "--json",
                              self.json)
-        wait_for(lambda: sum(server.nodelay()) == 4, "the change")
+        wait_until(lambda: sum(server.nodelay()) == 4, "the change")
         time.sleep(1)  # some requests
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=DEADLINE)
@@ -230,9 +225,9 @@ class TreatTest(unittest.TestCase):
     def test_connections_that_come_meanwhile_take_part(self):
         server = self.serve(4)
         process = self.start("--pid", server.pid, "--set", "nodelay=1", "--for", "60s", "--yes", "--json", self.json)
-        wait_for(lambda: sum(server.nodelay()) == 2, "the change")
+        wait_until(lambda: sum(server.nodelay()) == 2, "the change")
         self.connect(server, 12)
-        wait_for(lambda: sum(server.nodelay()) > 2, "new ones treated")
+        wait_until(lambda: sum(server.nodelay()) > 2, "new ones treated")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=DEADLINE)
         late = [c for c in json.loads(self.json.read_text())["connections"] if c["late"]]
@@ -260,7 +255,7 @@ class TreatTest(unittest.TestCase):
     def test_a_process_that_ends_meanwhile_is_said_so(self):
         server = self.serve(4)
         process = self.start("--pid", server.pid, "--set", "nodelay=1", "--for", "60s", "--yes", "--json", self.json)
-        wait_for(lambda: sum(server.nodelay()) == 2, "the change")
+        wait_until(lambda: sum(server.nodelay()) == 2, "the change")
         server.process.kill()
         out, err = process.communicate(timeout=DEADLINE)
         self.assertEqual(process.returncode, 0, err)
@@ -318,11 +313,4 @@ class TreatTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--program", required=True)
-    options, rest = parser.parse_known_args()
-    PROGRAM = str(Path(options.program).resolve())
-    if os.geteuid() != 0:
-        print("skipped: other processes' sockets and packets need root")
-        sys.exit(SKIPPED)
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    script.main(sys.modules[__name__])

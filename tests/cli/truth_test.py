@@ -6,7 +6,6 @@
 The whole score takes twenty runs of each sickness, `tailward lab truth --runs 20`; this shows that it works. Exits
 77 when it cannot run here.
 """
-import argparse
 import json
 import os
 import signal
@@ -15,7 +14,7 @@ import sys
 import time
 import unittest
 
-from script import run_tests
+import script
 
 PROGRAM = None
 
@@ -82,15 +81,5 @@ class SickServer(unittest.TestCase):
         self.assertEqual(server.returncode, 0)
 
 
-def main():
-    global PROGRAM
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", required=True)
-    parser.add_argument("tests", nargs="*", metavar="TEST", help="Truth.test_…; all when none is named")
-    asked = parser.parse_args()
-    PROGRAM = os.path.abspath(asked.program)
-    run_tests(sys.modules[__name__], asked.tests)
-
-
 if __name__ == "__main__":
-    main()
+    script.main(sys.modules[__name__])
