@@ -46,6 +46,8 @@ configure() {
   shift
   if command -v ccache >/dev/null; then
     export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+    # Or it would not keep what is compiled with precompiled headers.
+    export CCACHE_SLOPPINESS=pch_defines,time_macros
   fi
   [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" "$@" >&2 || return
 }

@@ -14,6 +14,12 @@ constexpr Duration kPrompt = std::chrono::milliseconds(2);
 // More than any window: what is not known must not look like a limit.
 constexpr std::uint32_t kUnknownWindow = 1U << 30;
 
+// The time stamp that an ACK echoes tells which copy it is for (RFC 3522). One for the first was
+// late, but nothing was lost. Data may echo an old stamp when they are sent again themselves.
+bool answers_first_copy(const Sent& sent, const Segment& ack) {
+  return ack.payload == 0 && ack.ts_echo && sent.ts != 0 && is_after(sent.ts, *ack.ts_echo);
+}
+
 }  // namespace
 
 // Returns whether it differs from the one before.
@@ -119,7 +125,10 @@ void Connection::sample_answer(Side by, Duration took) {
 }
 
 void Connection::bound_answer(Side by, Duration took) {
-  if (took >= Duration{0}) half_[by].answer_bound = std::min(half_[by].answer_bound, took);
+  if (took < Duration{0}) return;
+  half_[by].answer_bound = std::min(half_[by].answer_bound, took);
+  Duration& shared = tag_.service->server_bound;
+  if (by == kServer) shared = std::min(shared, took);
 }
 
 // How a receiver of bulk data learns the round-trip time (RFC 7323 section 4;
@@ -187,7 +196,7 @@ void Connection::advance(Side by, const Segment& s) {
     const Sent& sent = data.sent.front();
     if (sent.copies > 1) {
       clean = false;
-      if (!told) emit_retransmission(of, sent, now_, s.number);
+      if (!told && !answers_first_copy(sent, s)) emit_retransmission(of, sent, now_, s.number);
       told = true;
     }
     last_sent = sent.at;

@@ -58,6 +58,7 @@ struct Service {
   std::array<std::uint32_t, 5> vantage_votes{};  // by Vantage
   // How long the kernel at either end took to answer at the least, as seen from the capture.
   std::array<Duration, 2> answer_min{kForever, kForever};
+  Duration server_bound = kForever;  // no way to the server is longer: see Connection::way
   std::array<std::array<std::unique_ptr<PatternBuilder>, 2>, kStallKinds> patterns{};
 
   PatternBuilder& pattern(StallKind kind, Side sender);

@@ -55,8 +55,10 @@ bool Connection::is_copy(Half& half, const Segment& s) const {
 Duration Connection::way(Side side) const {
   if (side == kServer && collector_->at_server) return Duration{0};
   const Half& half = half_[side];
-  // The first pure ACK may have been a delayed one.
-  return half.answer_min == kForever ? Duration{0} : std::min(half.answer_min, half.answer_bound);
+  if (half.answer_min == kForever) return Duration{0};
+  // The first pure ACK may have been a delayed one. All clients share the way to the server.
+  const Duration shared = side == kServer ? tag_.service->server_bound : kForever;
+  return std::min({half.answer_min, half.answer_bound, shared});
 }
 
 bool Connection::way_known(Side side) const {

@@ -210,6 +210,33 @@ TEST_P(InnocentTest, ARetransmissionThatNobodyWaitedFor) {
   expect_nothing();
 }
 
+// A queue holds up answers and their ACKs; the sender asks for them too early.
+TEST_P(InnocentTest, AnAckThatIsOnlyLate) {
+  for (const bool late : {true, false}) {
+    Capture here;
+    Talk slow(here, GetParam());
+    slow.opens();
+    for (int i = 0; i < 50; ++i) {
+      slow.after(5ms).client().sends(200);
+      slow.answer(1ms).server().sends(500);
+      const std::uint32_t first = *slow.last().ts_value;
+      const bool again = i % 10 == 5;
+      if (again) slow.after(60ms).server().sends_again(500, 500);
+      const std::uint32_t second = *slow.last().ts_value;
+      slow.answer().client().acks();
+      slow.last().ts_echo = late ? first : second;
+      if (!again || !late) continue;
+      slow.after(100us).client().acks();  // the copy has come, too
+      slow.last().sack_count = 1;
+      slow.last().sack[0] = {slow.last().ack - 500, slow.last().ack};
+      slow.last().ts_echo = second;
+    }
+    const auto analysis = here.analyse();
+    EXPECT_EQ(analysis.retransmissions, 5u);
+    EXPECT_EQ(names(diagnose_network({.packets = &analysis})), late ? "" : "packet-loss");
+  }
+}
+
 TEST(HolderTest, ASocketWithNodelayHoldsNothing) {
   Capture capture;
   Talk talk(capture, kAtServer);

@@ -173,6 +173,26 @@ TEST(MiddleTest, ADelayedAckOfTheServersOwnHidesNothing) {
   EXPECT_GE(analysis.patterns[0].count, 28u);
 }
 
+// Likewise of each new connection: the way to the server is the same for all of them.
+TEST(MiddleTest, AThinkingServerIsNotTakenForALongWay) {
+  Capture capture;
+  for (std::uint16_t i = 0; i < 20; ++i) {
+    Talk talk(capture, kAtServer, {.client_port = static_cast<std::uint16_t>(40'000 + i)});
+    talk.after(i * 500ms).client().sends(42);
+    if (i > 0) {
+      talk.answer(42ms).server().acks();
+      talk.after(30ms);
+    }
+    talk.answer().server().sends(300);
+    talk.answer().client().acks();
+    talk.after(5ms).exchange(42, 1ms, 300);
+  }
+  const PacketAnalysis analysis = capture.analyse({}, {80});
+  Duration wire{};
+  for (const Turn& turn : analysis.turns) wire = std::max(wire, turn.wire);
+  EXPECT_LT(wire, 1ms);
+}
+
 // Six segments fill the window, and no more come in a round trip. Where the receiver was captured
 // only time stamps tell how long one takes.
 TEST(MiddleTest, TheReceiversEndLearnsTheRoundTripFromTimeStamps) {

@@ -78,6 +78,8 @@ SickModel draw_sick_model(const Sickness& sickness, std::uint64_t seed, double s
   switch (model.cause) {
     case Cause::kSmallWrites:
       model.answer_bytes = drawn_bytes(rng, 32'000, 96'000);
+      // It costs some milliseconds: a program that thinks for longer is slow for that reason.
+      model.think = drawn(rng, microseconds(300), milliseconds(1));
       break;
     case Cause::kCorked:
       // With full segments before the one that is held, or without.

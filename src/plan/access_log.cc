@@ -218,7 +218,7 @@ Result<std::unique_ptr<LogFormat>> by_pattern(const ReadOptions& options, Dialec
     return fail(ErrorKind::kInvalid,
                 options.column.empty()
                     ? fmt::format("the format has no {}", nginx ? "$request_time" : "%DURATION%")
-                    : fmt::format("the format has no {}", quoted(options.column)),
+                    : fmt::format("the format has no {}", in_quotes(options.column)),
                 fmt::format("its variables are {}; --column names the one with the latency",
                             names_of(*pattern)));
   }

@@ -134,7 +134,7 @@ std::string list_of(const Header& header) {
   constexpr std::size_t kShown = 30;
   std::string list;
   for (std::size_t at = 0; at < header.names.size() && at < kShown; ++at) {
-    list += (at > 0 ? ", " : "") + quoted(header.names[at]);
+    list += (at > 0 ? ", " : "") + in_quotes(header.names[at]);
   }
   return list + (header.names.size() > kShown ? ", …" : "");
 }
@@ -157,7 +157,7 @@ Result<std::size_t> column_in(const Header& header, const std::string& wanted) {
   if (error == std::errc{} && rest == end && number >= 1 && number <= header.columns) {
     return number - 1;
   }
-  return fail(ErrorKind::kInvalid, fmt::format("there is no column {}", quoted(wanted)), there);
+  return fail(ErrorKind::kInvalid, fmt::format("there is no column {}", in_quotes(wanted)), there);
 }
 
 class Csv : public LogFormat {
@@ -242,7 +242,7 @@ Result<std::unique_ptr<LogFormat>> make_csv(const ReadOptions& options,
   auto csv = std::make_unique<Csv>(separator, *column, !header.names.empty());
   csv->name = "csv";
   const std::string name =
-      header.names.empty() ? "" : fmt::format(" {}", quoted(header.names[*column]));
+      header.names.empty() ? "" : fmt::format(" {}", in_quotes(header.names[*column]));
   csv->understood = fmt::format("CSV{}, column {}{}",
                                 header.names.empty() ? " without a header" : "", *column + 1, name);
   if (!header.names.empty()) csv->unit = unit_in(header.names[*column]).value_or(Unit::kMs);

@@ -34,7 +34,8 @@ class HdrLog : public LogFormat {
   HdrLog(std::string tag, Unit of) : tag_(std::move(tag)) {
     name = "hdr";
     unit = of;
-    understood = "HdrHistogram log" + (tag_.empty() ? "" : fmt::format(", tag {}", quoted(tag_)));
+    understood =
+        "HdrHistogram log" + (tag_.empty() ? "" : fmt::format(", tag {}", in_quotes(tag_)));
   }
   Result<void> take(std::string_view line, std::uint64_t number, Recorder& into) override {
     line = trimmed(line);
@@ -59,8 +60,8 @@ class HdrLog : public LogFormat {
   Result<void> end() override {
     if (found_ || tag_.empty()) return {};
     std::string there;
-    for (const std::string& tag : tags_) there += (there.empty() ? "" : ", ") + quoted(tag);
-    return fail(ErrorKind::kInvalid, fmt::format("no line has the tag {}", quoted(tag_)),
+    for (const std::string& tag : tags_) there += (there.empty() ? "" : ", ") + in_quotes(tag);
+    return fail(ErrorKind::kInvalid, fmt::format("no line has the tag {}", in_quotes(tag_)),
                 there.empty() ? "the lines have no tags" : fmt::format("the tags are {}", there));
   }
 
@@ -137,7 +138,7 @@ Result<std::unique_ptr<LogFormat>> guess(const ReadOptions& options,
   if (most(lines, looks_like_access_log)) return make_access_log(known, lines);
   if (looks_like_csv(lines)) return make_csv(options, lines);
   return fail(ErrorKind::kInvalid,
-              fmt::format("what is this? The first line is {}", quoted(first, 60)), kHint);
+              fmt::format("what is this? The first line is {}", in_quotes(first, 60)), kHint);
 }
 
 }  // namespace
@@ -167,7 +168,7 @@ Result<std::unique_ptr<LogFormat>> choose_format(const ReadOptions& options,
       std::string_view(options.format).substr(0, options.format.find(':'));
   const bool bare = kind.size() == options.format.size();
   Result<std::unique_ptr<LogFormat>> format = fail(
-      ErrorKind::kInvalid, fmt::format("there is no format {}", quoted(options.format)), kHint);
+      ErrorKind::kInvalid, fmt::format("there is no format {}", in_quotes(options.format)), kHint);
   if (kind == "auto" && bare) format = guess(options, lines);
   if (kind == "csv" && bare) format = make_csv(options, lines);
   if (kind == "hdr" && bare) format = make_hdr(options, lines);

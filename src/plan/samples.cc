@@ -37,7 +37,7 @@ Result<void> Recorder::text(std::string_view value, std::uint64_t line) {
     if (units_ != Units::kUnknown) {
       return fail(
           ErrorKind::kInvalid,
-          fmt::format("line {}: {} has {} unit, but line {} has {}", line, quoted(value),
+          fmt::format("line {}: {} has {} unit, but line {} has {}", line, in_quotes(value),
                       read.own_unit ? "a" : "no", units_since_, read.own_unit ? "none" : "one"),
           "give every latency its unit, or none");
     }
@@ -69,10 +69,10 @@ void Recorder::skip(Skip why, std::uint64_t line, std::string_view what) {
   if (skipped_.lines++ > 0) return;
   skipped_.first_line = line;
   skipped_.first_why =
-      fmt::format("line {}: {} {}", line, what.empty() ? "it" : quoted(what), to_string(why));
+      fmt::format("line {}: {} {}", line, what.empty() ? "it" : in_quotes(what), to_string(why));
 }
 
-std::string quoted(std::string_view text, std::size_t most) {
+std::string in_quotes(std::string_view text, std::size_t most) {
   std::string out = "'";
   for (const char c : text.substr(0, most)) {
     const auto byte = static_cast<unsigned char>(c);

@@ -94,6 +94,6 @@ class Recorder {
 
 // At most `most` bytes of foreign text, in quotes, for a message; what a terminal must not see is
 // replaced by "?".
-std::string quoted(std::string_view text, std::size_t most = 40);
+std::string in_quotes(std::string_view text, std::size_t most = 40);
 
 }  // namespace tailward::plan

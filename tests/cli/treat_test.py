@@ -165,7 +165,7 @@ class TreatTest(unittest.TestCase):
         server = self.serve(8)
         before = server.options()
         process = self.start("--pid", server.pid, "--set", "nodelay=1,sndbuf=64KiB,keepalive=1,user_timeout=30s",
-                             "--for", "60s", "--yes")
+                             "--for", "15s", "--yes")
         wait_until(lambda: sum(server.nodelay()) == 4, "the change")
         self.assertNotEqual(server.options(), before)
         process.kill()
@@ -175,7 +175,7 @@ class TreatTest(unittest.TestCase):
     def test_ctrl_c_puts_everything_back_and_shows_what_there_is(self):
         server = self.serve(8)
         before = server.options()
-        process = self.start("--pid", server.pid, "--set", "nodelay=1", "--for", "60s", "--yes", "--keep", "--json",
+        process = self.start("--pid", server.pid, "--set", "nodelay=1", "--for", "15s", "--yes", "--keep", "--json",
                              self.json)
         wait_until(lambda: sum(server.nodelay()) == 4, "the change")
         time.sleep(1)  # some requests
@@ -224,7 +224,7 @@ class TreatTest(unittest.TestCase):
 
     def test_connections_that_come_meanwhile_take_part(self):
         server = self.serve(4)
-        process = self.start("--pid", server.pid, "--set", "nodelay=1", "--for", "60s", "--yes", "--json", self.json)
+        process = self.start("--pid", server.pid, "--set", "nodelay=1", "--for", "15s", "--yes", "--json", self.json)
         wait_until(lambda: sum(server.nodelay()) == 2, "the change")
         self.connect(server, 12)
         wait_until(lambda: sum(server.nodelay()) > 2, "new ones treated")
@@ -254,7 +254,7 @@ class TreatTest(unittest.TestCase):
 
     def test_a_process_that_ends_meanwhile_is_said_so(self):
         server = self.serve(4)
-        process = self.start("--pid", server.pid, "--set", "nodelay=1", "--for", "60s", "--yes", "--json", self.json)
+        process = self.start("--pid", server.pid, "--set", "nodelay=1", "--for", "15s", "--yes", "--json", self.json)
         wait_until(lambda: sum(server.nodelay()) == 2, "the change")
         server.process.kill()
         out, err = process.communicate(timeout=DEADLINE)
