@@ -56,7 +56,7 @@ constexpr Advice kAdvice[] = {
     {Cause::kSlowReader,
      "Find out what the reading program does instead of reading (a busy event loop, a "
      "lock, a slow disk behind it); a larger buffer only hides it.",
-     "The window does not shrink to 0 any more."},
+     "The window stays as large as it is while data come."},
     {Cause::kWireLatency,
      "Look at the path: queues that are too long (bufferbloat), a detour, a VPN, a "
      "host that is short of CPU; or move the ends closer together.",

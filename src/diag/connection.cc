@@ -232,8 +232,10 @@ void Connection::on_reset(Side side, const Segment& s) {
 
 void Connection::emit(StallEvent event) {
   event.until = std::max(event.until, event.from);
-  event.amount = turns_.stall(event.kind, event.from, event.until, event.amount);
-  if (event.amount <= Duration{0}) return;
+  const Duration whole = event.amount;
+  event.amount = turns_.stall(event.kind, event.from, event.until, whole);
+  // What is left of a stall that others have told of before is none of its own.
+  if (event.amount <= whole / 20) return;
   collector_->stall(tag_, event);
 }
 

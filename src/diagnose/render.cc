@@ -168,6 +168,30 @@ std::span<const diag::Segment> around(const diag::Proof& proof) {
   return std::span(all).subspan(first, std::min(kPacketsShown, all.size() - first));
 }
 
+// Of what was found: those of the costliest kind first.
+std::vector<const diag::Proof*> proofs_to_show(const Diagnosis& diagnosis) {
+  const diag::PacketAnalysis& packets = diagnosis.packets;
+  std::vector<const diag::Proof*> shown;
+  if (diagnosis.network.findings.empty()) return shown;
+  for (const diag::Proof& proof : packets.proofs) {
+    const bool whole = !proof.segments.empty() && proof.connection < packets.connections.size();
+    if (whole) shown.push_back(&proof);
+  }
+  const auto cost = [&](const diag::Proof* proof) {
+    Duration total{};
+    for (const diag::StallPattern& pattern : packets.patterns) {
+      const bool its = pattern.kind == proof->stall.kind &&
+                       pattern.sender_is_client == proof->stall.sender_is_client;
+      if (its) total = std::max(total, pattern.total);
+    }
+    return total;
+  };
+  std::stable_sort(shown.begin(), shown.end(),
+                   [&](const diag::Proof* a, const diag::Proof* b) { return cost(a) > cost(b); });
+  shown.resize(std::min(shown.size(), kPicturesMax));
+  return shown;
+}
+
 report::SequenceChart picture_of(const Diagnosis& diagnosis, const diag::Proof& proof) {
   const diag::ConnectionSummary& connection = diagnosis.packets.connections[proof.connection];
   report::SequenceChart chart;
@@ -344,13 +368,10 @@ report::Report to_report(const Diagnosis& diagnosis, const report::RunInfo& run)
     report.add(finding_block(finding, ++number));
   }
   std::size_t pictures = 0;
-  for (const diag::Proof& proof : diagnosis.packets.proofs) {
-    if (pictures == kPicturesMax || proof.segments.empty()) break;
-    if (proof.connection >= diagnosis.packets.connections.size()) continue;
-    report::SequenceChart picture = picture_of(diagnosis, proof);
-    picture.in_terminal = pictures == 0;
+  for (const diag::Proof* proof : proofs_to_show(diagnosis)) {
+    report::SequenceChart picture = picture_of(diagnosis, *proof);
+    picture.in_terminal = pictures++ == 0;
     report.add(std::move(picture));
-    ++pictures;
   }
   if (diagnosis.packets.latency.count() > 0) report.add(latency_table(diagnosis));
   if (!diagnosis.network.parts.empty()) report.add(parts_table(diagnosis));

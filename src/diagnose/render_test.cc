@@ -140,6 +140,21 @@ TEST(DiagnoseRenderTest, DrawsTheProvingPackets) {
   const std::string page = report::to_html(to_report(diagnosis, run_info()));
   EXPECT_THAT(page, HasSubstr("100 B at 0"));
   EXPECT_THAT(page, HasSubstr("100 B at 100"));
+  // What costs most is drawn first.
+  diagnosis.packets.proofs.push_back(proof);
+  diagnosis.packets.proofs.back().stall.kind = diag::StallKind::kZeroWindow;
+  diagnosis.packets.patterns.resize(1);
+  diagnosis.packets.patterns[0].kind = diag::StallKind::kZeroWindow;
+  diagnosis.packets.patterns[0].total = milliseconds(5000);
+  const std::string text = report::to_terminal(to_report(diagnosis, run_info()), {});
+  EXPECT_THAT(text, HasSubstr("reader not reading: the packets"));
+  diagnosis.packets.proofs.pop_back();
+  // Without a finding nothing is shown.
+  diag::Finding finding = diagnosis.network.findings.front();
+  diagnosis.network.findings.clear();
+  EXPECT_THAT(report::to_terminal(to_report(diagnosis, run_info()), {}),
+              Not(HasSubstr("that show it")));
+  diagnosis.network.findings.push_back(finding);
   // A proof that names a connection that is not there is left out, not followed.
   diagnosis.packets.proofs.front().connection = 9;
   EXPECT_THAT(report::to_html(to_report(diagnosis, run_info())), Not(HasSubstr("100 B at 100")));

@@ -10,7 +10,8 @@ namespace {
 using diag::Cause;
 using std::chrono::milliseconds;
 
-constexpr Duration kConnectMax = std::chrono::seconds(6);
+constexpr Duration kConnectLook = milliseconds(200);  // so soon an end is noticed
+constexpr int kConnectLooks = 30;
 constexpr Duration kAnswerMax = std::chrono::seconds(20);
 
 bool comes_in_bursts(Cause cause) { return cause == Cause::kListenOverflow; }
@@ -149,8 +150,11 @@ void SickClients::run(std::size_t number) {
 }
 
 bool SickClients::visit(Rng& rng, std::size_t requests) {
-  Result<net::BlockingSocket> socket =
-      net::BlockingSocket::connect(server_, {.nodelay = true, .timeout = kConnectMax});
+  int looks = 0;
+  Result<net::BlockingSocket> socket = net::BlockingSocket::connect(
+      server_, {.nodelay = true, .timeout = kConnectLook, .keep_connecting = [&] {
+                  return !pause_.ended() && ++looks < kConnectLooks;
+                }});
   if (!socket) {
     count(fail(socket.error()));
     return false;

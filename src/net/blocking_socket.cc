@@ -70,6 +70,7 @@ tl::unexpected<Error> failed(const char* what, int error) {
   switch (error) {
     case EAGAIN:
     case EINPROGRESS:  // a connect that SO_SNDTIMEO ended
+    case EALREADY:     // likewise, at a later call
     case ETIMEDOUT:
       return fail(ErrorKind::kTimedOut, fmt::format("{}: timed out", what));
     case EACCES:
@@ -135,12 +136,14 @@ Result<BlockingSocket> BlockingSocket::connect(const io::Endpoint& to,
   Result<BlockingSocket> socket = make(to, options, name);
   if (!socket) return socket;
   const std::string what = "connecting to " + io::to_string(to);
-  if (::connect(socket->fd_, name.get(), name.size) == 0) return socket;
-  // After a signal the handshake goes on; a second call waits for its end.
-  while (errno == EINTR || errno == EALREADY) {
-    if (::connect(socket->fd_, name.get(), name.size) == 0 || errno == EISCONN) return socket;
+  while (::connect(socket->fd_, name.get(), name.size) != 0 && errno != EISCONN) {
+    const int error = errno;
+    // The handshake goes on after a signal and after the timeout; another call waits for its end.
+    const bool timed_out = error == EINPROGRESS || error == EALREADY || error == EAGAIN;
+    const bool again = timed_out && options.keep_connecting && options.keep_connecting();
+    if (!again && error != EINTR) return failed(what.c_str(), error);
   }
-  return failed(what.c_str(), errno);
+  return socket;
 }
 
 Result<BlockingSocket> BlockingSocket::listen(const io::Endpoint& at,

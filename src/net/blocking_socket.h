@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,6 +32,8 @@ struct BlockingOptions {
   std::optional<int> receive_buffer = {};      // SO_RCVBUF, likewise
   std::optional<std::string> congestion = {};  // "cubic", …; left alone where there is none such
   Duration timeout = std::chrono::seconds(10);
+  // Asked each time that a connect has taken `timeout`: whether it goes on. Empty: it does not.
+  std::function<bool()> keep_connecting = {};
 };
 
 // The kernel's account of the connection (TCP_INFO); 0 where this kernel does not have it.

@@ -91,6 +91,19 @@ TEST(BlockingSocketErrorTest, NothingWaitsLongerThanItsTimeout) {
   EXPECT_EQ(written.error().kind, ErrorKind::kTimedOut);
 }
 
+TEST(BlockingSocketErrorTest, AConnectGoesOnForAsLongAsItIsToldTo) {
+  const Result<BlockingSocket> listener = BlockingSocket::listen({"127.0.0.1", 0}, {}, 0);
+  ASSERT_TRUE(listener);
+  const Result<BlockingSocket> first = BlockingSocket::connect(listener->local());
+  ASSERT_TRUE(first);
+  int asked = 0;
+  const Result<BlockingSocket> second = BlockingSocket::connect(
+      listener->local(), {.timeout = 20ms, .keep_connecting = [&asked] { return ++asked < 4; }});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().kind, ErrorKind::kTimedOut);
+  EXPECT_EQ(asked, 4);
+}
+
 TEST(BlockingSocketErrorTest, AConnectThatNobodyAnswersEndsInTime) {
   // One connection waits to be accepted, and that is as many as may.
   Result<BlockingSocket> listener = BlockingSocket::listen({"", 0}, {}, 0);
