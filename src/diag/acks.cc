@@ -98,10 +98,11 @@ void Connection::check_reader(Side receiver, const Segment& s) {
   const bool behind = large && s.window < half.raw_window_max / 2 && peer.data_at > half.data_at;
   if (!behind) {
     half.behind_at = Duration{0};
-  } else if (half.behind_at == Duration{0}) {
-    half.behind_at = now_;
-    half.behind_number = s.number;
-  } else if (now_ - half.behind_at >= kBehindMin) {
+    return;
+  }
+  const bool begins = half.behind_at == Duration{0};
+  if (!begins && now_ - half.behind_at < kBehindMin) return;
+  if (!begins) {
     emit({.kind = StallKind::kZeroWindow,
           .sender = other(receiver),
           .from = half.behind_at,
@@ -110,9 +111,9 @@ void Connection::check_reader(Side receiver, const Segment& s) {
           .packets = {half.behind_number, s.number},
           .window_max = half.scaled ? 0 : half.window_max,
           .window_known = half.scale_known});
-    half.behind_at = now_;
-    half.behind_number = s.number;
   }
+  half.behind_at = now_;
+  half.behind_number = s.number;
 }
 
 void Connection::sample_answer(Side by, Duration took) {

@@ -100,7 +100,8 @@ std::vector<ServiceSide> sides_of(const NetworkEvidence& evidence) {
     ServiceSide& side = sides[{server, at_client}];
     side.server = server;
     side.at_client = at_client;
-    if (side.example == nullptr) side.example = &socket;
+    const bool pinned = socket.options.sndbuf_locked.value_or(false);
+    if (pinned && side.pinned == nullptr) side.pinned = &socket;
     add_to(side.facts, socket, same_socket(earlier, socket));
   }
   std::vector<ServiceSide> all;

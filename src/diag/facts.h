@@ -37,7 +37,7 @@ struct ServiceSide {
   SocketAddress server;
   bool at_client = false;
   SideFacts facts;
-  const SocketFacts* example = nullptr;  // one of them, in the evidence
+  const SocketFacts* pinned = nullptr;  // one, in the evidence, whose send buffer is; or none
 };
 // All of them, by address. Which end a socket is at is told by which address it shares with more
 // others.

@@ -164,6 +164,26 @@ TEST(FactsTest, ThousandsOfAClientsPinnedSocketsAreOneFinding) {
   EXPECT_EQ(names(diagnose_network({.sockets = sockets, .earlier = sockets})), "");
 }
 
+TEST(FactsTest, ABufferIsSizedByASocketThatHasIt) {
+  std::vector<SocketFacts> sockets;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    SocketFacts socket = socket_of_server();
+    socket.inode = i;
+    socket.remote.port = static_cast<std::uint16_t>(40'000 + i);
+    socket.options.sndbuf_locked = i == 1;
+    socket.tcp.busy_us = 1000;
+    socket.tcp.sndbuf_limited_us = 900;
+    socket.tcp.rtt_us = 10'000;
+    socket.tcp.delivery_bytes_per_s = i == 1 ? 1'000'000 : 500'000'000;
+    sockets.push_back(socket);
+  }
+  const NetworkDiagnosis diagnosis = diagnose_network({.sockets = sockets});
+  ASSERT_EQ(names(diagnosis), "small-send-buffer");
+  ASSERT_EQ(diagnosis.findings[0].evidence.size(), 2u);
+  EXPECT_EQ(diagnosis.findings[0].evidence[1].text,
+            "twice bandwidth × round-trip time, as measured now: 20,000 bytes");
+}
+
 TEST(FactsTest, SocketsOfBothEndsAreToldApart) {
   SocketFacts server = socket_of_server();
   server.options.nodelay = true;

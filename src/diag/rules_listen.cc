@@ -75,7 +75,7 @@ void judge_refused(const NetworkEvidence& evidence, std::vector<Finding>& findin
 void judge_limited(const NetworkEvidence& evidence, std::vector<Finding>& findings) {
   for (const ServiceSide& side : sides_of(evidence)) {
     const SideFacts& facts = side.facts;
-    if (facts.sndbuf_locked.yes == 0) continue;
+    if (side.pinned == nullptr) continue;
     const auto limited = static_cast<double>(facts.sndbuf_limited_us);
     if (facts.busy_us == 0 || limited < kLimitedShare * static_cast<double>(facts.busy_us))
       continue;
@@ -90,7 +90,7 @@ void judge_limited(const NetworkEvidence& evidence, std::vector<Finding>& findin
         "more (fd {} of process {})",
         format_count(facts.sndbuf_locked.yes), format_count(facts.sockets),
         format_count(static_cast<std::uint64_t>(facts.sndbuf.value_or(0))), facts.fd, facts.pid)});
-    const TcpInfo& tcp = side.example->tcp;
+    const TcpInfo& tcp = side.pinned->tcp;
     if (tcp.delivery_bytes_per_s.value_or(0) > 0 && tcp.rtt_us) {
       const double rate = static_cast<double>(*tcp.delivery_bytes_per_s);
       finding.evidence.push_back(

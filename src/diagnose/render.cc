@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <span>
+#include <utility>
 
 #include "base/units.h"
 
@@ -177,14 +179,13 @@ std::vector<const diag::Proof*> proofs_to_show(const Diagnosis& diagnosis) {
     const bool whole = !proof.segments.empty() && proof.connection < packets.connections.size();
     if (whole) shown.push_back(&proof);
   }
-  const auto cost = [&](const diag::Proof* proof) {
-    Duration total{};
-    for (const diag::StallPattern& pattern : packets.patterns) {
-      const bool its = pattern.kind == proof->stall.kind &&
-                       pattern.sender_is_client == proof->stall.sender_is_client;
-      if (its) total = std::max(total, pattern.total);
-    }
-    return total;
+  std::map<std::pair<diag::StallKind, bool>, Duration> costs;
+  for (const diag::StallPattern& pattern : packets.patterns) {
+    Duration& cost = costs[{pattern.kind, pattern.sender_is_client}];
+    cost = std::max(cost, pattern.total);
+  }
+  const auto cost = [&costs](const diag::Proof* proof) {
+    return costs[{proof->stall.kind, proof->stall.sender_is_client}];
   };
   std::stable_sort(shown.begin(), shown.end(),
                    [&](const diag::Proof* a, const diag::Proof* b) { return cost(a) > cost(b); });

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <thread>
+#include <utility>
 
 #include "base/units.h"
 
@@ -168,7 +170,23 @@ Json score_of(const Truth& truth, std::string_view from) {
           {"confusion", confusion_of(truth, from)}};
 }
 
+struct Score {
+  std::uint64_t right = 0, all = 0;
+};
+
+// By sickness, and by what was diagnosed.
+std::map<std::pair<diag::Cause, std::string>, Score> scores_of(const Truth& truth) {
+  std::map<std::pair<diag::Cause, std::string>, Score> scores;
+  for (const TruthCase& one : truth.cases) {
+    Score& score = scores[{one.sick, one.from}];
+    ++score.all;
+    score.right += one.right() ? 1 : 0;
+  }
+  return scores;
+}
+
 report::Table score_table(const Truth& truth) {
+  auto scores = scores_of(truth);
   report::Table table;
   table.title = "First finding right";
   table.columns = {{"sickness", report::Align::kLeft},
@@ -177,19 +195,16 @@ report::Table score_table(const Truth& truth) {
                    {"client's"},
                    {"what else was found first", report::Align::kLeft}};
   for (const Sickness& sickness : sicknesses()) {
-    std::map<std::string_view, std::pair<std::uint64_t, std::uint64_t>> counts;
+    // There is no capture without a live run.
+    if (scores[{sickness.cause, std::string(kLive)}].all == 0) continue;
     std::map<std::string, std::uint64_t> others;
     for (const TruthCase& one : truth.cases) {
-      if (one.sick != sickness.cause) continue;
-      auto& [right, all] = counts[one.from];
-      ++all;
-      right += one.right() ? 1 : 0;
-      if (!one.right()) ++others[fmt::format("{} ({})", found_text(one.found), one.from)];
+      if (one.sick != sickness.cause || one.right()) continue;
+      ++others[fmt::format("{} ({})", found_text(one.found), one.from)];
     }
-    if (counts.empty()) continue;
     std::vector<report::Cell> row{report::text_cell(found_text(sickness.cause))};
     for (const std::string_view from : {kLive, kCapture, kClientCapture}) {
-      const auto [right, all] = counts[from];
+      const auto [right, all] = scores[{sickness.cause, std::string(from)}];
       row.push_back(
           report::text_cell(all == 0 ? "–" : fmt::format("{}/{}", right, all),
                             right == all ? report::Emphasis::kNone : report::Emphasis::kBad));
@@ -221,17 +236,12 @@ bool Truth::ok() const {
   const bool healthy_clean = std::none_of(cases.begin(), cases.end(), [](const TruthCase& one) {
     return one.sick == diag::Cause::kNone && !one.right() && one.from != kClientCapture;
   });
-  std::map<std::pair<diag::Cause, std::string>, std::pair<std::uint64_t, std::uint64_t>> scores;
-  for (const TruthCase& one : cases) {
-    auto& [right, all] = scores[{one.sick, one.from}];
-    ++all;
-    right += one.right() ? 1 : 0;
-  }
+  const auto scores = scores_of(*this);
   // Of each cause: a bar over all of them would let one be missed every time.
   const bool enough = std::all_of(scores.begin(), scores.end(), [](const auto& one) {
-    const auto& [right, all] = one.second;
+    const Score& score = one.second;
     return one.first.second == kClientCapture ||
-           static_cast<double>(right) >= kShareMin * static_cast<double>(all);
+           static_cast<double>(score.right) >= kShareMin * static_cast<double>(score.all);
   });
   return failed.empty() && count(kLive) > 0 && healthy_clean && enough;
 }
