@@ -48,6 +48,9 @@ configure() {
     export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
     # Or it would not keep what is compiled with precompiled headers.
     export CCACHE_SLOPPINESS=pch_defines,time_macros
+    # Paths below the checkout count as relative ones, so that another checkout of the same sources
+    # finds what this one has compiled. The price: debuggers of the second see the first one's folder.
+    export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
   fi
   [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" "$@" >&2 || return
 }

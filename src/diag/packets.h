@@ -157,8 +157,8 @@ struct PacketAnalysis {
   std::uint64_t connections_seen = 0, connections_let_go = 0;  // the latter: over a limit
   std::uint64_t one_sided = 0, options_cut = 0, giant_segments = 0, clock_steps = 0;
   Duration first{}, last{};
-  std::vector<ConnectionSummary> connections =
-      {};                    // the ones with most stalled time first, limited
+  // The ones with most stalled time first, limited.
+  std::vector<ConnectionSummary> connections = {};
   stats::Histogram latency;  // of all turns
   std::vector<Turn> turns = {};
   std::uint64_t turns_seen = 0;

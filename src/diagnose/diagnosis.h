@@ -52,8 +52,8 @@ struct Hooks {
 
 struct CaptureOptions {
   std::string path;  // "-": standard input
-  std::optional<std::uint16_t> port =
-      {};  // only connections of this port, whose side is the server
+  // Only connections of this port, whose side is the server.
+  std::optional<std::uint16_t> port = {};
 };
 
 // Errors: as probe::read_capture_file(). A file that breaks off is a warning.

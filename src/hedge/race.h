@@ -6,20 +6,16 @@
 //
 // The rules, from docs/design/hedging.md:
 //   - The first good answer wins. A bad one never ends the race while another attempt lives or may
-//   still be
-//     started; it starts the next attempt at once where plan and budget allow. When all have
-//     failed, the caller gets the best of the failures: one with an answer before one without, the
-//     primary's first.
+//     still be started; it starts the next attempt at once where plan and budget allow. When all
+//     have failed, the caller gets the best of the failures: one with an answer before one without,
+//     the primary's first.
 //   - A hedge goes to a host that this request has not used; where there is none it waits on.
 //   - Pushback is obeyed: no hedge before its time, none at all when the server says so, never
-//   after an
-//     "overloaded" answer.
+//     after an "overloaded" answer.
 //   - Losers are cancelled at once and are superseded: neither success nor failure for breaker and
-//   hosts; a
-//     first attempt among them is a censored sample.
+//     hosts; a first attempt among them is a censored sample.
 //   - Once finish was given, whatever still comes in is ignored: a caller that is gone at the
-//   instant at
-//     which the timer is due wins, when the driver tells it first (drivers do).
+//     instant at which the timer is due wins, when the driver tells it first (drivers do).
 //
 // Thread safety: one loop, the route's. Ownership: the route must outlive the race. Destroying a
 // race that is under way counts its attempts as cancelled; the driver cancels them itself by

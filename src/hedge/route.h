@@ -99,8 +99,8 @@ struct Counters {
   std::uint64_t hedges_not_sent = 0;  // the hedges among them
   // How requests ended.
   std::uint64_t answered = 0;
-  std::uint64_t answered_badly =
-      0;  // every attempt failed: the caller got the best of the failures
+  // Every attempt failed: the caller got the best of the failures.
+  std::uint64_t answered_badly = 0;
   std::uint64_t timed_out = 0;
   std::uint64_t caller_gone = 0;
   // Time that superseded attempts had been running for: what the losers cost.

@@ -40,8 +40,8 @@ struct PathFaults {
   std::uint64_t stall_after = kNowhere;   // later bytes vanish: written, never read, no error
   std::uint64_t reset_after = kNowhere;   // after that many bytes both ends see a reset
   std::uint64_t finish_after = kNowhere;  // half-close: the reader sees the end, the writer nothing
-  std::uint64_t write_error_after =
-      kNowhere;                  // a write that goes beyond fails, for the writer alone
+  // A write that goes beyond fails, for the writer alone.
+  std::uint64_t write_error_after = kNowhere;
   std::size_t slice = SIZE_MAX;  // a read returns at most so many bytes; 1 or more
 };
 

@@ -50,8 +50,8 @@ struct ArmSpec {
   std::size_t in_flight = 50;
   std::size_t width = 1;  // calls of one request
   std::size_t hosts = 2;  // ways to the one server: each attempt of a request needs its own
-  bool numbered_draws =
-      false;  // the server's draws follow the call's number, not its order of arrival
+  // The server's draws follow the call's number, not its order of arrival.
+  bool numbered_draws = false;
   std::uint64_t warm_up = 0;  // requests before the ones that count
 };
 

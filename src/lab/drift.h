@@ -79,8 +79,8 @@ struct DriftPoint {
   double seconds = 0;
   double trigger_rate = 0;
   double extra_load = 0;
-  std::optional<double> p99_ms =
-      {};  // of the requests that ended in the slice; empty when none did
+  // Of the requests that ended in the slice; empty when none did.
+  std::optional<double> p99_ms = {};
 };
 
 // One arm's run, and what its bars are about. What never happened, or could not be seen any more

@@ -39,8 +39,8 @@ struct BlockingOptions {
 // The kernel's account of the connection (TCP_INFO); 0 where this kernel does not have it.
 struct TcpFigures {
   std::uint64_t segments_out = 0;  // of any kind
-  std::uint64_t data_segments_out =
-      0;  // as handed to the device: one may be cut into several later
+  // As handed to the device: one may be cut into several later.
+  std::uint64_t data_segments_out = 0;
   std::uint64_t data_segments_in = 0;
   std::uint64_t retransmissions = 0;
   std::uint64_t bytes_acked = 0;

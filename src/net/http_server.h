@@ -47,14 +47,14 @@ struct ServerOptions {
   http::Limits limits = {};
   std::size_t read_buffer_bytes = 16 * 1024;  // one for each connection
   std::size_t early_bytes = 64 * 1024;        // unread input kept for each connection
-  std::size_t buffered_bytes =
-      8 * 1024 * 1024;  // output that write() may pile up; beyond it the call is aborted
+  // Output that write() may pile up; beyond it the call is aborted.
+  std::size_t buffered_bytes = 8 * 1024 * 1024;
   Duration header_timeout = std::chrono::seconds(10);  // from a head's first byte to its last
-  Duration body_timeout =
-      std::chrono::seconds(30);  // between two pieces of a body that is waited for
+  // Between two pieces of a body that is waited for.
+  Duration body_timeout = std::chrono::seconds(30);
   Duration write_timeout = std::chrono::seconds(60);  // for a client to take 256 KiB of an answer
-  Duration idle_timeout =
-      std::chrono::seconds(75);  // between requests; must exceed the clients' own
+  // Between requests; must exceed the clients' own.
+  Duration idle_timeout = std::chrono::seconds(75);
   Duration linger = std::chrono::seconds(
       1);  // for a client to take the answer to input that was not read to its end
 };

@@ -4,15 +4,14 @@
 // made. Two kinds of figures:
 // - totals: every contention is counted and every wait is timed, whatever the sampling;
 // - stacks: of one contention in `sample_every`, drawn at random (from the seed), the stack is
-// kept. Each
-//   stands for `sample_every` of them, so that the sums are right on average for every stack.
+//   kept. Each stands for `sample_every` of them, so that the sums are right on average for every
+//   stack.
 // And two views of the stacks:
 // - waiters: who waited, from asking for the lock to having it;
 // - holders: who is to blame. The one who unlocks while others wait is charged with what all of
-// them
-//   waited since the previous unlock (Go's mutex profile charges the unlocker likewise). What then
-//   passes until a waiter runs with the lock is nobody's hold: it is the hand-over, summed apart.
-//   Over finished waits: wait = charged + handover, to the nanosecond.
+//   them waited since the previous unlock (Go's mutex profile charges the unlocker likewise). What
+//   then passes until a waiter runs with the lock is nobody's hold: it is the hand-over, summed
+//   apart. Over finished waits: wait = charged + handover, to the nanosecond.
 //
 // Thread-safe. The profile must outlive its mutexes and every call of their unlock().
 // Memory is fixed at construction, about 600 bytes for each of `stacks_max`.
