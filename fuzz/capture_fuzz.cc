@@ -13,7 +13,7 @@
 namespace {
 
 using namespace tailward::probe;
-using tailward::diag::Segment;
+using tailward::tcp::Segment;
 
 constexpr std::array<int, 12> kLinkTypes{0, 1, 9, 12, 14, 101, 108, 113, 228, 229, 276, 147};
 

@@ -242,7 +242,7 @@ TEST(SynTest, TheHostsCounterProvesAnOverflow) {
   repeat_syns(capture, kAtServer);
   const auto analysis = capture.analyse();
   NetworkEvidence evidence{.packets = &analysis,
-                           .counters = HostCounters{.listen_overflows = 5, .listen_drops = 5}};
+                           .counters = tcp::HostCounters{.listen_overflows = 5, .listen_drops = 5}};
   // Of some listener on this host; that it is this one is not said.
   EXPECT_EQ(diagnose_network(evidence).findings.at(0).certainty, Certainty::kConsistent);
   const std::array<NetworkEvidence::ListenerWatch, 1> listeners{

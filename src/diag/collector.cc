@@ -12,7 +12,7 @@ constexpr std::size_t kServicesMax = 4096;  // then they share one record, of ad
 constexpr std::size_t kRememberedMax = std::size_t{1} << 15;
 constexpr std::uint8_t kProofAfter = 6;  // segments after the end of a stall
 
-std::string key_of(const SocketAddress& address) {
+std::string key_of(const tcp::SocketAddress& address) {
   std::string key(18, '\0');
   std::memcpy(key.data(), address.address.bytes.data(), 16);
   key[16] = static_cast<char>(address.port >> 8);
@@ -44,13 +44,13 @@ void Step::result(StallPattern& into) const {
   into.in_step_by_chance = std::min(1.0, tries * std::exp(-n * into.in_step * into.in_step));
 }
 
-PatternBuilder& Service::pattern(StallKind kind, Side sender) {
+PatternBuilder& Service::pattern(StallKind kind, tcp::Side sender) {
   auto& place = patterns[index_of(kind)][sender];
   if (!place) {
     place = std::make_unique<PatternBuilder>();
     place->pattern.kind = kind;
     place->pattern.server = summary.server;
-    place->pattern.sender_is_client = sender == kClient;
+    place->pattern.sender_is_client = sender == tcp::kClient;
   }
   return *place;
 }
@@ -65,8 +65,8 @@ Vantage Service::vantage() const {
 
 Collector::Collector(const PacketLimits& limits) : limits_(limits) {}
 
-Service& Collector::service(const SocketAddress& server) {
-  const SocketAddress rest{};
+Service& Collector::service(const tcp::SocketAddress& server) {
+  const tcp::SocketAddress rest{};
   const bool full = services_.size() >= kServicesMax;
   auto found = services_.find(key_of(server));
   if (found == services_.end() && full) found = services_.find(key_of(rest));
@@ -78,7 +78,7 @@ Service& Collector::service(const SocketAddress& server) {
   return *found->second;
 }
 
-void Collector::remember(ConnectionTag& tag, const Segment& segment) {
+void Collector::remember(ConnectionTag& tag, const tcp::Segment& segment) {
   const Recent entry{segment, tag.recent};
   if (recent_.size() < kRememberedMax) {
     recent_.push_back(entry);
@@ -93,8 +93,8 @@ void Collector::remember(ConnectionTag& tag, const Segment& segment) {
   }
 }
 
-std::vector<Segment> Collector::recall(const ConnectionTag& tag) const {
-  std::vector<Segment> segments;
+std::vector<tcp::Segment> Collector::recall(const ConnectionTag& tag) const {
+  std::vector<tcp::Segment> segments;
   std::uint64_t at = tag.recent;
   while (at != 0 && remembered_ - at < recent_.size() && segments.size() < limits_.recent_max) {
     const Recent& entry = recent_[(at - 1) % kRememberedMax];
@@ -122,7 +122,7 @@ void Collector::prove(ConnectionTag& tag, const StallEvent& event) {
   place->proof.stall = {.kind = event.kind,
                         .from = event.from,
                         .until = event.until,
-                        .sender_is_client = event.sender == kClient,
+                        .sender_is_client = event.sender == tcp::kClient,
                         .packets = {}};
   for (const auto number : event.packets) {
     if (number != 0) place->proof.stall.packets.push_back(number);
@@ -169,11 +169,11 @@ void Collector::stall(ConnectionTag& tag, const StallEvent& event) {
   prove(tag, event);
 }
 
-void Collector::miss(ConnectionTag& tag, StallKind kind, Side sender) {
+void Collector::miss(ConnectionTag& tag, StallKind kind, tcp::Side sender) {
   ++tag.service->pattern(kind, sender).pattern.misses;
 }
 
-void Collector::spurious(ConnectionTag& tag, Side sender) {
+void Collector::spurious(ConnectionTag& tag, tcp::Side sender) {
   ++tag.service->pattern(StallKind::kRetransmission, sender).pattern.spurious;
 }
 

@@ -13,13 +13,13 @@
 #include "base/rng.h"
 #include "diag/packets.h"
 #include "diag/sample.h"
-#include "diag/sequence.h"
+#include "tcp/sequence.h"
 
 namespace tailward::diag {
 
 struct StallEvent {
   StallKind kind{};
-  Side sender = kClient;
+  tcp::Side sender = tcp::kClient;
   Duration from{}, until{};
   Duration amount{};                       // lost; at most until − from
   std::array<std::uint64_t, 4> packets{};  // 0: none
@@ -61,7 +61,7 @@ struct Service {
   Duration server_bound = kForever;  // no way to the server is longer: see Connection::way
   std::array<std::array<std::unique_ptr<PatternBuilder>, 2>, kStallKinds> patterns{};
 
-  PatternBuilder& pattern(StallKind kind, Side sender);
+  PatternBuilder& pattern(StallKind kind, tcp::Side sender);
   [[nodiscard]] Vantage vantage() const;
 };
 
@@ -81,11 +81,11 @@ class Collector {
   bool at_server = false;  // the capture is made on the servers' own host
   explicit Collector(const PacketLimits& limits);
 
-  Service& service(const SocketAddress& server);
-  void remember(ConnectionTag& tag, const Segment& segment);
+  Service& service(const tcp::SocketAddress& server);
+  void remember(ConnectionTag& tag, const tcp::Segment& segment);
   void stall(ConnectionTag& tag, const StallEvent& event);
-  void miss(ConnectionTag& tag, StallKind kind, Side sender);
-  void spurious(ConnectionTag& tag, Side sender);
+  void miss(ConnectionTag& tag, StallKind kind, tcp::Side sender);
+  void spurious(ConnectionTag& tag, tcp::Side sender);
   void turn(const Turn& turn, std::uint32_t serial);
   void connection(const ConnectionTag& tag, const ConnectionSummary& summary);
 
@@ -96,7 +96,7 @@ class Collector {
 
  private:
   struct Recent {
-    Segment segment;
+    tcp::Segment segment;
     std::uint64_t before = 0;  // of the same connection
   };
   struct KeptProof {
@@ -111,7 +111,7 @@ class Collector {
   };
 
   void prove(ConnectionTag& tag, const StallEvent& event);
-  [[nodiscard]] std::vector<Segment> recall(const ConnectionTag& tag) const;
+  [[nodiscard]] std::vector<tcp::Segment> recall(const ConnectionTag& tag) const;
 
   PacketLimits limits_;
   boost::unordered_flat_map<std::string, std::unique_ptr<Service>> services_;

@@ -17,7 +17,7 @@ constexpr std::uint32_t kRowMin = 1200;
 constexpr std::uint32_t kTurnsToCompare = 3;
 constexpr Duration kFirstTurnExtra = std::chrono::milliseconds(5);
 
-std::uint32_t print_of(const Segment& s) {
+std::uint32_t print_of(const tcp::Segment& s) {
   const std::uint64_t a = (std::uint64_t{s.seq} << 32) | s.ack;
   const std::uint64_t b = (std::uint64_t{s.payload} << 32) | (std::uint64_t{s.window} << 16) |
                           static_cast<std::uint64_t>(s.syn + 2 * s.fin + 4 * s.rst + 8 * s.psh);
@@ -28,8 +28,8 @@ std::uint32_t print_of(const Segment& s) {
 
 }  // namespace
 
-Connection::Connection(std::uint32_t serial, const SocketAddress& client,
-                       const SocketAddress& server, Collector& collector)
+Connection::Connection(std::uint32_t serial, const tcp::SocketAddress& client,
+                       const tcp::SocketAddress& server, Collector& collector)
     : collector_(&collector), client_(client), server_(server) {
   tag_.serial = serial;
   tag_.service = &collector.service(server);
@@ -37,7 +37,7 @@ Connection::Connection(std::uint32_t serial, const SocketAddress& client,
 }
 
 // Captures on "any" and on bridges show a packet once for each device that it passed.
-bool Connection::is_copy(Half& half, const Segment& s) const {
+bool Connection::is_copy(Half& half, const tcp::Segment& s) const {
   const std::uint32_t hash = print_of(s);
   const auto at_us = static_cast<std::uint32_t>(now_.count() / 1000);
   for (const Print& print : half.prints) {
@@ -52,28 +52,28 @@ bool Connection::is_copy(Half& half, const Segment& s) const {
   return false;
 }
 
-Duration Connection::way(Side side) const {
-  if (side == kServer && collector_->at_server) return Duration{0};
+Duration Connection::way(tcp::Side side) const {
+  if (side == tcp::kServer && collector_->at_server) return Duration{0};
   const Half& half = half_[side];
   if (half.answer_min == kForever) return Duration{0};
   // The first pure ACK may have been a delayed one. All clients share the way to the server.
-  const Duration shared = side == kServer ? tag_.service->server_bound : kForever;
+  const Duration shared = side == tcp::kServer ? tag_.service->server_bound : kForever;
   return std::min({half.answer_min, half.answer_bound, shared});
 }
 
-bool Connection::way_known(Side side) const {
-  return (side == kServer && collector_->at_server) || half_[side].answer_min != kForever ||
+bool Connection::way_known(tcp::Side side) const {
+  return (side == tcp::kServer && collector_->at_server) || half_[side].answer_min != kForever ||
          server_.address.is_loopback();
 }
 
-Duration Connection::reach(Side side) const {
+Duration Connection::reach(tcp::Side side) const {
   const Duration bound = half_[side].answer_bound;
   return way_known(side) || bound == kForever ? way(side) : bound;
 }
 
-std::uint32_t Connection::mss(Side side) const {
+std::uint32_t Connection::mss(tcp::Side side) const {
   const Half& half = half_[side];
-  const Half& peer = half_[other(side)];
+  const Half& peer = half_[tcp::other(side)];
   if (peer.mss_option != 0) {
     std::uint32_t size = peer.mss_option;
     if (half.mss_option != 0) size = std::min<std::uint32_t>(size, half.mss_option);
@@ -87,21 +87,22 @@ std::uint32_t Connection::mss(Side side) const {
 
 // Where the path's MTU is smaller than what the options allow, several of the largest payload in a
 // row show what is full.
-bool Connection::is_full(Side side, std::uint32_t payload) const {
+bool Connection::is_full(tcp::Side side, std::uint32_t payload) const {
   const Half& half = half_[side];
   return payload >= mss(side) || (payload == half.row_of && payload == half.payload_max);
 }
 
-bool Connection::is_reuse(Side side, const Segment& s) const {
+bool Connection::is_reuse(tcp::Side side, const tcp::Segment& s) const {
   if (!s.syn || s.ack_flag || state_ == State::kNew) return false;
   if (state_ == State::kOpen || state_ == State::kClosed) {
     // An old SYN that comes late is not a new connection.
     return state_ == State::kClosed || s.seq + 1 != half_[side].acked || half_[side].bytes > 0;
   }
-  return side == kClient && half_[kClient].started && s.seq + 1 != half_[kClient].next;
+  return side == tcp::kClient && half_[tcp::kClient].started &&
+         s.seq + 1 != half_[tcp::kClient].next;
 }
 
-void Connection::add(Side side, const Segment& s, Duration at) {
+void Connection::add(tcp::Side side, const tcp::Segment& s, Duration at) {
   now_ = at;
   ++packets_;
   Half& half = half_[side];
@@ -117,7 +118,7 @@ void Connection::add(Side side, const Segment& s, Duration at) {
     return;
   }
   if (s.syn) {
-    if (s.ack_flag || side == kServer) {
+    if (s.ack_flag || side == tcp::kServer) {
       on_syn_answer(side, s);
     } else {
       on_syn(side, s);
@@ -125,7 +126,7 @@ void Connection::add(Side side, const Segment& s, Duration at) {
     return;
   }
   if (state_ == State::kNew) state_ = State::kOpen;
-  if (state_ == State::kSynAnswered && side == kClient) on_established(s);
+  if (state_ == State::kSynAnswered && side == tcp::kClient) on_established(s);
   follow_stamps(side, s);
   if (s.ack_flag) {
     const bool changed = take_window(side, s);
@@ -137,12 +138,12 @@ void Connection::add(Side side, const Segment& s, Duration at) {
 }
 
 void Connection::know_scales(std::uint8_t of_client, std::uint8_t of_server) {
-  half_[kClient].scale = static_cast<std::int8_t>(std::min<int>(of_client, 14));
-  half_[kServer].scale = static_cast<std::int8_t>(std::min<int>(of_server, 14));
-  half_[kClient].scale_known = half_[kServer].scale_known = true;
+  half_[tcp::kClient].scale = static_cast<std::int8_t>(std::min<int>(of_client, 14));
+  half_[tcp::kServer].scale = static_cast<std::int8_t>(std::min<int>(of_server, 14));
+  half_[tcp::kClient].scale_known = half_[tcp::kServer].scale_known = true;
 }
 
-void Connection::on_data(Side side, const Segment& s) {
+void Connection::on_data(tcp::Side side, const tcp::Segment& s) {
   Half& half = half_[side];
   if (!half.started) {
     half.started = true;
@@ -154,20 +155,20 @@ void Connection::on_data(Side side, const Segment& s) {
     return;
   }
   if (s.payload == 0) return;
-  if (distance(s.seq + s.payload, half.next) > 0) {
+  if (tcp::distance(s.seq + s.payload, half.next) > 0) {
     on_new_data(side, s);
   } else {
     on_old_data(side, s);
   }
 }
 
-void Connection::on_new_data(Side side, const Segment& s) {
+void Connection::on_new_data(tcp::Side side, const tcp::Segment& s) {
   Half& half = half_[side];
-  Half& peer = half_[other(side)];
-  finish_run(other(side));
+  Half& peer = half_[tcp::other(side)];
+  finish_run(tcp::other(side));
   if (peer.flight && peer.streak > 0) peer.flight->interrupt();
   peer.streak = 0;
-  if (is_after(s.seq, half.next)) add_hole(half, s);
+  if (tcp::is_after(s.seq, half.next)) add_hole(half, s);
   half.payload_max = std::max(half.payload_max, s.payload);
   const std::uint32_t size = mss(side);
   if (half.streak > 0 && s.payload == half.data_bytes && s.payload >= kRowMin) {
@@ -179,7 +180,7 @@ void Connection::on_new_data(Side side, const Segment& s) {
   check_cork(side, s);
   track_run(side, s);
   track_flight(side, s);
-  if (peer.zero) end_zero_window(other(side), s);
+  if (peer.zero) end_zero_window(tcp::other(side), s);
   deliver(side, half.next == half.acked);
   half.next = s.seq + s.payload;
   half.sent.push({.begin = s.seq,
@@ -197,27 +198,27 @@ void Connection::on_new_data(Side side, const Segment& s) {
 }
 
 // Bytes that the turns have not had yet.
-void Connection::deliver(Side side, bool acked) {
-  const Half& peer = half_[other(side)];
+void Connection::deliver(tcp::Side side, bool acked) {
+  const Half& peer = half_[tcp::other(side)];
   const bool answered = peer.next == peer.acked;
-  emit_turn(side == kClient ? turns_.client_data(now_, acked, answered, ways())
-                            : turns_.server_data(now_, acked, ways()));
+  emit_turn(side == tcp::kClient ? turns_.client_data(now_, acked, answered, ways())
+                                 : turns_.server_data(now_, acked, ways()));
 }
 
-void Connection::on_fin(Side side, const Segment& s) {
+void Connection::on_fin(tcp::Side side, const tcp::Segment& s) {
   Half& half = half_[side];
   if (!half.fin) {
     half.fin = true;
-    if (distance(s.seq + s.payload + 1, half.next) > 0) half.next = s.seq + s.payload + 1;
+    if (tcp::distance(s.seq + s.payload + 1, half.next) > 0) half.next = s.seq + s.payload + 1;
   }
-  if (half_[kClient].fin && half_[kServer].fin) {
+  if (half_[tcp::kClient].fin && half_[tcp::kServer].fin) {
     saw_end_ = true;
     state_ = State::kClosed;
   }
 }
 
-void Connection::on_reset(Side side, const Segment& s) {
-  if (side == kServer && state_ == State::kSynSent) {
+void Connection::on_reset(tcp::Side side, const tcp::Segment& s) {
+  if (side == tcp::kServer && state_ == State::kSynSent) {
     ServiceSummary& service = tag_.service->summary;
     ++service.refused;
     if (service.refused_packets.size() < 8) {
@@ -241,18 +242,19 @@ void Connection::emit(StallEvent event) {
 
 void Connection::emit_turn(const std::optional<Turn>& turn) {
   if (!turn) return;
-  const bool one_sided = half_[kClient].packets == 0 || half_[kServer].packets == 0;
+  const bool one_sided = half_[tcp::kClient].packets == 0 || half_[tcp::kServer].packets == 0;
   if (one_sided && turn->response == Duration{0} && packets_ > 2 && retransmissions_ == 0) return;
   ++turn_count_;
   const Duration wire =
       std::chrono::microseconds(turn->stalled_us[static_cast<std::size_t>(StallKind::kWire)]);
   if (wire > Duration{0}) {
-    collector_->stall(tag_, {.kind = StallKind::kWire,
-                             .sender = kClient,
-                             .from = turn->began,
-                             .until = turn->began + turn->total,
-                             .amount = wire,
-                             .packets = {half_[kClient].data_number, half_[kServer].data_number}});
+    collector_->stall(
+        tag_, {.kind = StallKind::kWire,
+               .sender = tcp::kClient,
+               .from = turn->began,
+               .until = turn->began + turn->total,
+               .amount = wire,
+               .packets = {half_[tcp::kClient].data_number, half_[tcp::kServer].data_number}});
   }
   if (turn_count_ == 1 && saw_start_) {
     first_turn_ = std::make_unique<Turn>(*turn);
@@ -280,14 +282,14 @@ void Connection::settle_first_turn() {
             static_cast<std::uint32_t>(amount.count() / 1000);
         const Duration answered = turn.began + turn.total - turn.tail - turn.response;
         collector_->stall(tag_, {.kind = StallKind::kFirstTurn,
-                                 .sender = kServer,
+                                 .sender = tcp::kServer,
                                  .from = answered - turn.think,
                                  .until = answered,
                                  .amount = amount,
                                  .packets = {syn_number_}});
       }
     } else {
-      collector_->miss(tag_, StallKind::kFirstTurn, kServer);
+      collector_->miss(tag_, StallKind::kFirstTurn, tcp::kServer);
     }
   }
   collector_->turn(turn, tag_.serial);
@@ -296,7 +298,7 @@ void Connection::settle_first_turn() {
 
 void Connection::finish() {
   finish_handshake();
-  for (const Side side : {kClient, kServer}) {
+  for (const tcp::Side side : {tcp::kClient, tcp::kServer}) {
     finish_run(side);
     Half& half = half_[side];
     if (const Sent* sent = half.sent.repeated()) {
@@ -304,8 +306,8 @@ void Connection::finish() {
     }
     if (half.zero && half.probes > 0) emit_zero_window(side, half.probe_at, half.probe_number);
   }
-  const Half& client = half_[kClient];
-  const bool gave_up = client.fin && !half_[kServer].fin;
+  const Half& client = half_[tcp::kClient];
+  const bool gave_up = client.fin && !half_[tcp::kServer].fin;
   emit_turn(turns_.close(gave_up ? std::optional(now_) : std::nullopt, ways()));
   settle_first_turn();
   collector_->retransmissions += retransmissions_;
@@ -314,8 +316,8 @@ void Connection::finish() {
 }
 
 ConnectionSummary Connection::summary() const {
-  const Half& client = half_[kClient];
-  const Half& server = half_[kServer];
+  const Half& client = half_[tcp::kClient];
+  const Half& server = half_[tcp::kServer];
   ConnectionSummary summary{
       .client = client_,
       .server = server_,

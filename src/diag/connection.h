@@ -19,86 +19,86 @@ namespace tailward::diag {
 
 class Connection {
  public:
-  Connection(std::uint32_t serial, const SocketAddress& client, const SocketAddress& server,
-             Collector& collector);
+  Connection(std::uint32_t serial, const tcp::SocketAddress& client,
+             const tcp::SocketAddress& server, Collector& collector);
 
   // For a connection whose SYNs were not captured: the shifts of the windows that each side offers.
   void know_scales(std::uint8_t of_client, std::uint8_t of_server);
   // `at`: the segment's time, made monotonic.
-  void add(Side side, const Segment& segment, Duration at);
+  void add(tcp::Side side, const tcp::Segment& segment, Duration at);
   // Takes what is there; the connection is over, or the capture.
   void finish();
 
   // A SYN that begins another connection between the same two ports.
-  [[nodiscard]] bool is_reuse(Side side, const Segment& segment) const;
+  [[nodiscard]] bool is_reuse(tcp::Side side, const tcp::Segment& segment) const;
   [[nodiscard]] bool closed() const { return state_ == State::kClosed; }
-  [[nodiscard]] const SocketAddress& client() const { return client_; }
-  [[nodiscard]] const SocketAddress& server() const { return server_; }
+  [[nodiscard]] const tcp::SocketAddress& client() const { return client_; }
+  [[nodiscard]] const tcp::SocketAddress& server() const { return server_; }
   [[nodiscard]] ConnectionSummary summary() const;
 
  private:
   enum class State : std::uint8_t { kNew, kSynSent, kSynAnswered, kOpen, kClosed };
 
   // connection.cc
-  [[nodiscard]] bool is_copy(Half& half, const Segment& segment) const;
-  [[nodiscard]] Duration way(Side side) const;  // there and back; 0 where unknown
+  [[nodiscard]] bool is_copy(Half& half, const tcp::Segment& segment) const;
+  [[nodiscard]] Duration way(tcp::Side side) const;  // there and back; 0 where unknown
   // The same where it is known, otherwise the best bound on it from above; 0 without either.
-  [[nodiscard]] Duration reach(Side side) const;
-  [[nodiscard]] bool way_known(Side side) const;
-  [[nodiscard]] Ways ways() const { return {way(kClient), way(kServer)}; }
-  [[nodiscard]] std::uint32_t mss(Side side) const;
-  [[nodiscard]] bool is_full(Side side, std::uint32_t payload) const;
-  void on_reset(Side side, const Segment& segment);
-  void on_data(Side side, const Segment& segment);
-  void on_new_data(Side side, const Segment& segment);
-  void on_fin(Side side, const Segment& segment);
-  void deliver(Side side, bool acked);
+  [[nodiscard]] Duration reach(tcp::Side side) const;
+  [[nodiscard]] bool way_known(tcp::Side side) const;
+  [[nodiscard]] Ways ways() const { return {way(tcp::kClient), way(tcp::kServer)}; }
+  [[nodiscard]] std::uint32_t mss(tcp::Side side) const;
+  [[nodiscard]] bool is_full(tcp::Side side, std::uint32_t payload) const;
+  void on_reset(tcp::Side side, const tcp::Segment& segment);
+  void on_data(tcp::Side side, const tcp::Segment& segment);
+  void on_new_data(tcp::Side side, const tcp::Segment& segment);
+  void on_fin(tcp::Side side, const tcp::Segment& segment);
+  void deliver(tcp::Side side, bool acked);
   void emit(StallEvent event);
   void emit_turn(const std::optional<Turn>& turn);
   void settle_first_turn();
 
   // handshake.cc
-  void on_syn(Side side, const Segment& segment);
-  void on_syn_answer(Side side, const Segment& segment);
-  void on_established(const Segment& segment);
-  void take_options(Half& half, const Segment& segment);
+  void on_syn(tcp::Side side, const tcp::Segment& segment);
+  void on_syn_answer(tcp::Side side, const tcp::Segment& segment);
+  void on_established(const tcp::Segment& segment);
+  void take_options(Half& half, const tcp::Segment& segment);
   void syn_stall(Duration from, Duration until, std::uint64_t number);
   void finish_handshake();
   [[nodiscard]] Vantage find_vantage() const;
   [[nodiscard]] bool at_server() const;
 
   // acks.cc
-  bool take_window(Side side, const Segment& segment);
-  void check_reader(Side receiver, const Segment& segment);
-  void on_ack(Side by, const Segment& segment, bool window_changed);
-  void on_sack(Half& data, Side of, const Segment& segment);
-  void advance(Side by, const Segment& segment);
-  void sample_answer(Side by, Duration took);
-  void bound_answer(Side by, Duration took);
-  void follow_stamps(Side by, const Segment& segment);
-  void on_probe(Side side, const Segment& segment);
-  void end_zero_window(Side receiver, const Segment& segment);
-  void emit_zero_window(Side receiver, Duration until, std::uint64_t number);
+  bool take_window(tcp::Side side, const tcp::Segment& segment);
+  void check_reader(tcp::Side receiver, const tcp::Segment& segment);
+  void on_ack(tcp::Side by, const tcp::Segment& segment, bool window_changed);
+  void on_sack(Half& data, tcp::Side of, const tcp::Segment& segment);
+  void advance(tcp::Side by, const tcp::Segment& segment);
+  void sample_answer(tcp::Side by, Duration took);
+  void bound_answer(tcp::Side by, Duration took);
+  void follow_stamps(tcp::Side by, const tcp::Segment& segment);
+  void on_probe(tcp::Side side, const tcp::Segment& segment);
+  void end_zero_window(tcp::Side receiver, const tcp::Segment& segment);
+  void emit_zero_window(tcp::Side receiver, Duration until, std::uint64_t number);
 
   // loss.cc
-  void on_old_data(Side side, const Segment& segment);
-  void add_hole(Half& half, const Segment& segment);
-  bool fill(Side side, const Segment& segment);
-  [[nodiscard]] bool overtaken(Side side, const Hole& hole, const Segment& segment) const;
-  void emit_retransmission(Side side, const Sent& sent, Duration until, std::uint64_t number);
+  void on_old_data(tcp::Side side, const tcp::Segment& segment);
+  void add_hole(Half& half, const tcp::Segment& segment);
+  bool fill(tcp::Side side, const tcp::Segment& segment);
+  [[nodiscard]] bool overtaken(tcp::Side side, const Hole& hole, const tcp::Segment& segment) const;
+  void emit_retransmission(tcp::Side side, const Sent& sent, Duration until, std::uint64_t number);
 
   // holds.cc
-  void check_nagle(Side side, const Segment& segment);
-  void check_cork(Side side, const Segment& segment);
-  void track_run(Side side, const Segment& segment);
-  void finish_run(Side side);
-  void track_flight(Side side, const Segment& segment);
-  void learn_scale(Half& half, const Segment& segment) const;
-  bool compare_with_window(Side side, const Segment& segment);
+  void check_nagle(tcp::Side side, const tcp::Segment& segment);
+  void check_cork(tcp::Side side, const tcp::Segment& segment);
+  void track_run(tcp::Side side, const tcp::Segment& segment);
+  void finish_run(tcp::Side side);
+  void track_flight(tcp::Side side, const tcp::Segment& segment);
+  void learn_scale(Half& half, const tcp::Segment& segment) const;
+  bool compare_with_window(tcp::Side side, const tcp::Segment& segment);
 
   ConnectionTag tag_;
   Collector* collector_;
-  SocketAddress client_, server_;
+  tcp::SocketAddress client_, server_;
   State state_ = State::kNew;
   bool saw_start_ = false, saw_end_ = false;
   bool dropped_by_host_ = false;  // SYN-ACK again although the client's ACK was there

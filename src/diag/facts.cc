@@ -9,12 +9,12 @@
 namespace tailward::diag {
 namespace {
 
-bool is_any(const Address& address) {
+bool is_any(const tcp::Address& address) {
   const auto from = address.is_v4() ? address.bytes.begin() + 12 : address.bytes.begin();
   return std::all_of(from, address.bytes.end(), [](auto byte) { return byte == 0; });
 }
 
-bool matches(const SocketAddress& socket, const SocketAddress& wanted) {
+bool matches(const tcp::SocketAddress& socket, const tcp::SocketAddress& wanted) {
   return socket.port == wanted.port && (socket.address == wanted.address || is_any(socket.address));
 }
 
@@ -23,25 +23,28 @@ std::uint64_t since(std::optional<std::uint64_t> now, std::optional<std::uint64_
   return now && *now > from ? *now - from : 0;
 }
 
-using SocketKey = std::tuple<std::uint32_t, SocketAddress, SocketAddress>;
+using SocketKey = std::tuple<std::uint32_t, tcp::SocketAddress, tcp::SocketAddress>;
 
-SocketKey key_of(const SocketFacts& socket) { return {socket.inode, socket.local, socket.remote}; }
+SocketKey key_of(const tcp::SocketFacts& socket) {
+  return {socket.inode, socket.local, socket.remote};
+}
 
 // Thousands of sockets are looked up: sorted once.
-std::vector<const SocketFacts*> sorted(std::span<const SocketFacts> sockets) {
-  std::vector<const SocketFacts*> all;
-  for (const SocketFacts& socket : sockets) all.push_back(&socket);
-  std::sort(all.begin(), all.end(),
-            [](const SocketFacts* a, const SocketFacts* b) { return key_of(*a) < key_of(*b); });
+std::vector<const tcp::SocketFacts*> sorted(std::span<const tcp::SocketFacts> sockets) {
+  std::vector<const tcp::SocketFacts*> all;
+  for (const tcp::SocketFacts& socket : sockets) all.push_back(&socket);
+  std::sort(all.begin(), all.end(), [](const tcp::SocketFacts* a, const tcp::SocketFacts* b) {
+    return key_of(*a) < key_of(*b);
+  });
   return all;
 }
 
-const SocketFacts* same_socket(const std::vector<const SocketFacts*>& sockets,
-                               const SocketFacts& wanted) {
+const tcp::SocketFacts* same_socket(const std::vector<const tcp::SocketFacts*>& sockets,
+                                    const tcp::SocketFacts& wanted) {
   const SocketKey key = key_of(wanted);
-  const auto found =
-      std::lower_bound(sockets.begin(), sockets.end(), key,
-                       [](const SocketFacts* a, const SocketKey& b) { return key_of(*a) < b; });
+  const auto found = std::lower_bound(
+      sockets.begin(), sockets.end(), key,
+      [](const tcp::SocketFacts* a, const SocketKey& b) { return key_of(*a) < b; });
   return found != sockets.end() && key_of(**found) == key ? *found : nullptr;
 }
 
@@ -50,8 +53,8 @@ void keep_least(std::optional<Value>& least, const std::optional<Value>& value) 
   if (value && (!least || *value < *least)) least = value;
 }
 
-void add_to(SideFacts& facts, const SocketFacts& socket, const SocketFacts* before) {
-  const SocketOptions& options = socket.options;
+void add_to(SideFacts& facts, const tcp::SocketFacts& socket, const tcp::SocketFacts* before) {
+  const tcp::SocketOptions& options = socket.options;
   ++facts.sockets;
   facts.nodelay.add(options.nodelay);
   facts.cork.add(options.cork);
@@ -59,7 +62,7 @@ void add_to(SideFacts& facts, const SocketFacts& socket, const SocketFacts* befo
   facts.rcvbuf_locked.add(options.rcvbuf_locked);
   keep_least(facts.sndbuf, options.sndbuf);
   keep_least(facts.rcvbuf, options.rcvbuf);
-  const TcpInfo then = before == nullptr ? TcpInfo{} : before->tcp;
+  const tcp::TcpInfo then = before == nullptr ? tcp::TcpInfo{} : before->tcp;
   facts.busy_us += since(socket.tcp.busy_us, then.busy_us);
   facts.rwnd_limited_us += since(socket.tcp.rwnd_limited_us, then.rwnd_limited_us);
   facts.sndbuf_limited_us += since(socket.tcp.sndbuf_limited_us, then.sndbuf_limited_us);
@@ -72,11 +75,12 @@ void add_to(SideFacts& facts, const SocketFacts& socket, const SocketFacts* befo
 
 }  // namespace
 
-SideFacts facts_of(const NetworkEvidence& evidence, const SocketAddress& server, bool at_client) {
+SideFacts facts_of(const NetworkEvidence& evidence, const tcp::SocketAddress& server,
+                   bool at_client) {
   SideFacts facts;
-  const std::vector<const SocketFacts*> earlier = sorted(evidence.earlier);
-  for (const SocketFacts& socket : evidence.sockets) {
-    if (socket.state == TcpState::kListen) continue;
+  const std::vector<const tcp::SocketFacts*> earlier = sorted(evidence.earlier);
+  for (const tcp::SocketFacts& socket : evidence.sockets) {
+    if (socket.state == tcp::TcpState::kListen) continue;
     if (!matches(at_client ? socket.remote : socket.local, server)) continue;
     add_to(facts, socket, same_socket(earlier, socket));
   }
@@ -84,19 +88,19 @@ SideFacts facts_of(const NetworkEvidence& evidence, const SocketAddress& server,
 }
 
 std::vector<ServiceSide> sides_of(const NetworkEvidence& evidence) {
-  std::map<SocketAddress, std::size_t> at_local, at_remote;
-  for (const SocketFacts& socket : evidence.sockets) {
-    if (socket.state == TcpState::kListen) continue;
+  std::map<tcp::SocketAddress, std::size_t> at_local, at_remote;
+  for (const tcp::SocketFacts& socket : evidence.sockets) {
+    if (socket.state == tcp::TcpState::kListen) continue;
     ++at_local[socket.local];
     ++at_remote[socket.remote];
   }
-  const std::vector<const SocketFacts*> earlier = sorted(evidence.earlier);
-  std::map<std::pair<SocketAddress, bool>, ServiceSide> sides;
-  for (const SocketFacts& socket : evidence.sockets) {
-    if (socket.state == TcpState::kListen) continue;
+  const std::vector<const tcp::SocketFacts*> earlier = sorted(evidence.earlier);
+  std::map<std::pair<tcp::SocketAddress, bool>, ServiceSide> sides;
+  for (const tcp::SocketFacts& socket : evidence.sockets) {
+    if (socket.state == tcp::TcpState::kListen) continue;
     // A server's end has one address for all its clients; a client's, a port for each connection.
     const bool at_client = at_remote[socket.remote] > at_local[socket.local];
-    const SocketAddress& server = at_client ? socket.remote : socket.local;
+    const tcp::SocketAddress& server = at_client ? socket.remote : socket.local;
     ServiceSide& side = sides[{server, at_client}];
     side.server = server;
     side.at_client = at_client;
@@ -110,7 +114,7 @@ std::vector<ServiceSide> sides_of(const NetworkEvidence& evidence) {
 }
 
 const NetworkEvidence::ListenerWatch* listener_of(const NetworkEvidence& evidence,
-                                                  const SocketAddress& server) {
+                                                  const tcp::SocketAddress& server) {
   for (const auto& listener : evidence.listeners) {
     if (matches(listener.local, server)) return &listener;
   }

@@ -30,14 +30,15 @@ struct SideFacts {
 };
 
 // Those of `server`'s connections at the server's end, or at the clients'.
-SideFacts facts_of(const NetworkEvidence& evidence, const SocketAddress& server, bool at_client);
+SideFacts facts_of(const NetworkEvidence& evidence, const tcp::SocketAddress& server,
+                   bool at_client);
 
 // One end of one service, as told by the sockets alone.
 struct ServiceSide {
-  SocketAddress server;
+  tcp::SocketAddress server;
   bool at_client = false;
   SideFacts facts;
-  const SocketFacts* pinned = nullptr;  // one, in the evidence, whose send buffer is; or none
+  const tcp::SocketFacts* pinned = nullptr;  // one, in the evidence, whose send buffer is; or none
 };
 // All of them, by address. Which end a socket is at is told by which address it shares with more
 // others.
@@ -45,6 +46,6 @@ std::vector<ServiceSide> sides_of(const NetworkEvidence& evidence);
 
 // What was seen of that listening address meanwhile.
 const NetworkEvidence::ListenerWatch* listener_of(const NetworkEvidence& evidence,
-                                                  const SocketAddress& server);
+                                                  const tcp::SocketAddress& server);
 
 }  // namespace tailward::diag

@@ -14,12 +14,12 @@ namespace {
 
 using Listener = NetworkEvidence::ListenerWatch;
 
-SocketFacts socket_of_server() {
-  SocketFacts socket;
+tcp::SocketFacts socket_of_server() {
+  tcp::SocketFacts socket;
   socket.fd = 7;
   socket.pid = 42;
   socket.inode = 1;
-  socket.state = TcpState::kEstablished;
+  socket.state = tcp::TcpState::kEstablished;
   socket.local = address(2, 80);
   socket.remote = address(1, 40'000);
   return socket;
@@ -56,8 +56,8 @@ TEST(FactsTest, AFullListenerAndTheHostsCounterAreAnOverflow) {
                                                    .looks = 100,
                                                    .looks_waiting = 90,
                                                    .looks_full = 80}};
-  const auto diagnosis =
-      diagnose_network({.listeners = listeners, .counters = HostCounters{.listen_overflows = 3}});
+  const auto diagnosis = diagnose_network(
+      {.listeners = listeners, .counters = tcp::HostCounters{.listen_overflows = 3}});
   ASSERT_EQ(names(diagnosis), "listen-overflow");
   EXPECT_EQ(diagnosis.findings[0].certainty, Certainty::kProven);
 }
@@ -77,14 +77,14 @@ TEST(FactsTest, AListenerThatIsEmptyWheneverOneLooksIsNone) {
 }
 
 TEST(FactsTest, APinnedBufferThatLimitsIsProvenByTheSocketAndMeasuredAsADifference) {
-  SocketFacts now = socket_of_server(), before = now;
+  tcp::SocketFacts now = socket_of_server(), before = now;
   now.options.sndbuf_locked = true;
   now.options.sndbuf = 16'384;
   before.tcp.busy_us = 9'000'000;
   before.tcp.sndbuf_limited_us = 100'000;
   now.tcp.busy_us = 10'000'000;
   now.tcp.sndbuf_limited_us = 900'000;
-  const std::array<SocketFacts, 1> sockets{now}, earlier{before};
+  const std::array<tcp::SocketFacts, 1> sockets{now}, earlier{before};
   const auto diagnosis = diagnose_network({.sockets = sockets, .earlier = earlier});
   ASSERT_EQ(names(diagnosis), "small-send-buffer");
   EXPECT_EQ(diagnosis.findings[0].cost, 800ms);
@@ -103,9 +103,9 @@ TEST(FactsTest, ACorkThatIsSetIsProof) {
   }
   const auto analysis = capture.analyse();
   EXPECT_EQ(names(diagnose_network({.packets = &analysis})), "");  // as a sleep of 204 ms would
-  SocketFacts socket = socket_of_server();
+  tcp::SocketFacts socket = socket_of_server();
   socket.options.cork = true;
-  const std::array<SocketFacts, 1> sockets{socket};
+  const std::array<tcp::SocketFacts, 1> sockets{socket};
   const auto diagnosis = diagnose_network({.packets = &analysis, .sockets = sockets});
   ASSERT_EQ(names(diagnosis), "corked");
   EXPECT_EQ(diagnosis.findings[0].certainty, Certainty::kProven);
@@ -122,16 +122,16 @@ TEST(FactsTest, ACorkThatWasSeenSetProvesNothingOfOneWaitAmongMany) {
     talk.answer().client().acks();
   }
   const auto analysis = capture.analyse();
-  SocketFacts socket = socket_of_server();
+  tcp::SocketFacts socket = socket_of_server();
   socket.options.cork = true;
-  const std::array<SocketFacts, 1> sockets{socket};
+  const std::array<tcp::SocketFacts, 1> sockets{socket};
   EXPECT_EQ(names(diagnose_network({.packets = &analysis, .sockets = sockets})), "");
 }
 
 TEST(FactsTest, ThousandsOfPinnedSocketsAreJudgedAtOnce) {
-  std::vector<SocketFacts> sockets;
+  std::vector<tcp::SocketFacts> sockets;
   for (std::uint32_t i = 0; i < 20'000; ++i) {
-    SocketFacts socket = socket_of_server();
+    tcp::SocketFacts socket = socket_of_server();
     socket.inode = i;
     socket.remote.port = static_cast<std::uint16_t>(i);
     socket.options.sndbuf_locked = true;
@@ -145,9 +145,9 @@ TEST(FactsTest, ThousandsOfPinnedSocketsAreJudgedAtOnce) {
 }
 
 TEST(FactsTest, ThousandsOfAClientsPinnedSocketsAreOneFinding) {
-  std::vector<SocketFacts> sockets;
+  std::vector<tcp::SocketFacts> sockets;
   for (std::uint32_t i = 0; i < 20'000; ++i) {
-    SocketFacts socket = socket_of_server();
+    tcp::SocketFacts socket = socket_of_server();
     std::swap(socket.local, socket.remote);
     socket.inode = i;
     socket.local.port = static_cast<std::uint16_t>(20'000 + i);
@@ -165,9 +165,9 @@ TEST(FactsTest, ThousandsOfAClientsPinnedSocketsAreOneFinding) {
 }
 
 TEST(FactsTest, ABufferIsSizedByASocketThatHasIt) {
-  std::vector<SocketFacts> sockets;
+  std::vector<tcp::SocketFacts> sockets;
   for (std::uint32_t i = 0; i < 2; ++i) {
-    SocketFacts socket = socket_of_server();
+    tcp::SocketFacts socket = socket_of_server();
     socket.inode = i;
     socket.remote.port = static_cast<std::uint16_t>(40'000 + i);
     socket.options.sndbuf_locked = i == 1;
@@ -185,12 +185,12 @@ TEST(FactsTest, ABufferIsSizedByASocketThatHasIt) {
 }
 
 TEST(FactsTest, SocketsOfBothEndsAreToldApart) {
-  SocketFacts server = socket_of_server();
+  tcp::SocketFacts server = socket_of_server();
   server.options.nodelay = true;
-  SocketFacts client = socket_of_server();
+  tcp::SocketFacts client = socket_of_server();
   std::swap(client.local, client.remote);
   client.options.nodelay = false;
-  const std::array<SocketFacts, 2> sockets{server, client};
+  const std::array<tcp::SocketFacts, 2> sockets{server, client};
   const NetworkEvidence evidence{.sockets = sockets};
   EXPECT_EQ(facts_of(evidence, address(2, 80), false).nodelay.yes, 1u);
   EXPECT_EQ(facts_of(evidence, address(2, 80), false).nodelay.no, 0u);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "diag/sequence.h"
+#include "tcp/sequence.h"
 
 namespace tailward::diag {
 namespace {
@@ -31,7 +31,7 @@ void FlightTracker::acked(Duration at, std::uint32_t ack, std::uint32_t window) 
 
 void FlightTracker::look(Duration at, std::uint32_t limit) {
   if (!known_) return;
-  const std::int64_t usable = static_cast<std::int64_t>(window_) - distance(end_, acked_);
+  const std::int64_t usable = static_cast<std::int64_t>(window_) - tcp::distance(end_, acked_);
   const bool limited = usable < static_cast<std::int64_t>(limit);
   if (limited) {
     was_limited_ = true;
@@ -128,10 +128,10 @@ std::optional<FlightTracker::Limit> FlightTracker::sent(Duration at, std::uint32
   }
   end_ = end;
   sent_at_ = at;
-  peak_ = std::max(peak_, static_cast<std::uint32_t>(std::max(0, distance(end, acked_))));
+  peak_ = std::max(peak_, static_cast<std::uint32_t>(std::max(0, tcp::distance(end, acked_))));
   if (first) {
     mark_ = end;
-  } else if (distance(acked_, mark_) >= 0) {
+  } else if (tcp::distance(acked_, mark_) >= 0) {
     const auto held = level(at, end, mss);
     if (held && !found) found = held;
   }
@@ -140,7 +140,7 @@ std::optional<FlightTracker::Limit> FlightTracker::sent(Duration at, std::uint32
 }
 
 std::uint32_t FlightTracker::in_flight() const {
-  return static_cast<std::uint32_t>(std::max(0, distance(end_, acked_)));
+  return static_cast<std::uint32_t>(std::max(0, tcp::distance(end_, acked_)));
 }
 
 void FlightTracker::interrupt() {

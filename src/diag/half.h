@@ -10,7 +10,7 @@
 #include "base/time.h"
 #include "diag/flight.h"
 #include "diag/sample.h"
-#include "diag/sequence.h"
+#include "tcp/sequence.h"
 
 namespace tailward::diag {
 
@@ -64,7 +64,8 @@ class SentRing {
   Sent* find(std::uint32_t sequence) {
     for (std::size_t i = head_; i < entries_.size(); ++i) {
       Sent& entry = entries_[i];
-      if (distance(sequence, entry.begin) >= 0 && is_after(entry.end, sequence)) return &entry;
+      if (tcp::distance(sequence, entry.begin) >= 0 && tcp::is_after(entry.end, sequence))
+        return &entry;
     }
     return nullptr;
   }

@@ -15,7 +15,7 @@ constexpr Duration kSoonAfterAck = std::chrono::milliseconds(200);
 
 }  // namespace
 
-void Connection::take_options(Half& half, const Segment& s) {
+void Connection::take_options(Half& half, const tcp::Segment& s) {
   half.started = true;
   half.first = half.next = half.acked = s.seq + 1;
   half.mss_option = s.mss.value_or(0);
@@ -26,7 +26,7 @@ void Connection::take_options(Half& half, const Segment& s) {
   half.window = half.window_max = s.window;
 }
 
-void Connection::on_syn(Side side, const Segment& s) {
+void Connection::on_syn(tcp::Side side, const tcp::Segment& s) {
   if (state_ == State::kNew) {
     state_ = State::kSynSent;
     saw_start_ = true;
@@ -43,40 +43,40 @@ void Connection::on_syn(Side side, const Segment& s) {
 }
 
 // A SYN from the server's side, with an ACK or (both sides open at once) without.
-void Connection::on_syn_answer(Side side, const Segment& s) {
-  if (side == kClient) return;  // confused, or both open: the SYN has said what matters
+void Connection::on_syn_answer(tcp::Side side, const tcp::Segment& s) {
+  if (side == tcp::kClient) return;  // confused, or both open: the SYN has said what matters
   if (state_ == State::kNew || state_ == State::kSynSent) {
     if (state_ == State::kNew) {
       saw_start_ = true;
       syn_first_ = syn_last_ = now_;
       syn_number_ = s.number;
-      half_[kClient].started = true;
-      half_[kClient].next = half_[kClient].acked = s.ack;
+      half_[tcp::kClient].started = true;
+      half_[tcp::kClient].next = half_[tcp::kClient].acked = s.ack;
     } else if (syns_ == 1) {
-      sample_answer(kServer, now_ - syn_last_);
+      sample_answer(tcp::kServer, now_ - syn_last_);
     }
     state_ = State::kSynAnswered;
     take_options(half_[side], s);
-    half_[kClient].scale_known = half_[kServer].scale_known = syns_ > 0;
+    half_[tcp::kClient].scale_known = half_[tcp::kServer].scale_known = syns_ > 0;
     // Both must offer to scale, or none does.
-    if (half_[kClient].scale < 0 || half_[kServer].scale < 0) {
-      half_[kClient].scale = half_[kServer].scale = syns_ > 0 ? 0 : -1;
+    if (half_[tcp::kClient].scale < 0 || half_[tcp::kServer].scale < 0) {
+      half_[tcp::kClient].scale = half_[tcp::kServer].scale = syns_ > 0 ? 0 : -1;
     }
     answer_first_ = answer_last_ = now_;
     syn_answers_ = 1;
     if (syns_ > 1) syn_stall(syn_first_, syn_last_, s.number);
     return;
   }
-  if (s.seq + 1 != half_[kServer].acked || half_[kServer].bytes > 0) return;
+  if (s.seq + 1 != half_[tcp::kServer].acked || half_[tcp::kServer].bytes > 0) return;
   ++syn_answers_;
   // An answer to another copy of the SYN, on its way while the client acknowledged the first one.
   const bool had_ack = established_ != Duration{0};
-  if (had_ack && now_ - established_ < kSoonAfterAck + way(kClient)) return;
+  if (had_ack && now_ - established_ < kSoonAfterAck + way(tcp::kClient)) return;
   // The client's ACK was here, and yet: its connection found no room to wait to be accepted.
   dropped_by_host_ = dropped_by_host_ || had_ack;
   const StallEvent event{
       .kind = had_ack ? StallKind::kSynDropped : StallKind::kSynUnanswered,
-      .sender = kClient,
+      .sender = tcp::kClient,
       .from = had_ack ? established_ : answer_last_,
       .until = now_,
       .amount = now_ - (had_ack ? std::max(established_, answer_last_) : answer_last_),
@@ -99,7 +99,7 @@ bool Connection::at_server() const {
 
 void Connection::syn_stall(Duration from, Duration until, std::uint64_t number) {
   const StallEvent event{.kind = at_server() ? StallKind::kSynDropped : StallKind::kSynUnanswered,
-                         .sender = kClient,
+                         .sender = tcp::kClient,
                          .from = from,
                          .until = until,
                          .amount = until - from,
@@ -108,11 +108,11 @@ void Connection::syn_stall(Duration from, Duration until, std::uint64_t number) 
   collector_->stall(tag_, event);
 }
 
-void Connection::on_established(const Segment& s) {
-  if (!s.ack_flag || s.ack != half_[kServer].next) return;
+void Connection::on_established(const tcp::Segment& s) {
+  if (!s.ack_flag || s.ack != half_[tcp::kServer].next) return;
   state_ = State::kOpen;
   established_ = now_;
-  if (syn_answers_ == 1) sample_answer(kClient, now_ - answer_first_);
+  if (syn_answers_ == 1) sample_answer(tcp::kClient, now_ - answer_first_);
   vantage_ = find_vantage();
   ++tag_.service->vantage_votes[static_cast<std::size_t>(vantage_)];
   if (syns_ == 1 && syn_answers_ == 1 && now_ - syn_first_ >= kSlowWay) {

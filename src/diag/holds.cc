@@ -42,7 +42,7 @@ bool may_be_window(std::uint32_t in_flight, std::uint32_t raw, std::uint32_t mss
 
 // RFC 896 against RFC 1122: a small segment waits until everything is acknowledged, and the peer
 // waits before it acknowledges. Seen as: an ACK that came late, and the segment right behind it.
-void Connection::check_nagle(Side side, const Segment& s) {
+void Connection::check_nagle(tcp::Side side, const tcp::Segment& s) {
   const Release& release = half_[side].release;
   if (!release.valid || is_full(side, s.payload)) return;
   const Duration since = now_ - release.at;
@@ -73,12 +73,12 @@ void Connection::check_nagle(Side side, const Segment& s) {
 
 // A corked segment leaves when the kernel's patience is over: 200 ms after there was nothing left
 // to wait for but the rest of it.
-void Connection::check_cork(Side side, const Segment& s) {
+void Connection::check_cork(tcp::Side side, const tcp::Segment& s) {
   const Half& half = half_[side];
-  const Half& peer = half_[other(side)];
+  const Half& peer = half_[tcp::other(side)];
   if (half.next != half.acked || is_full(side, s.payload) || peer.zero) return;
   const bool continues = half.data_at > peer.data_at;
-  if (side == kClient && !continues) return;  // the user's own time between two requests
+  if (side == tcp::kClient && !continues) return;  // the user's own time between two requests
   const Duration enabled = std::max({half.data_at, half.all_acked_at, peer.data_at});
   if (enabled == Duration{0}) return;
   const Duration delay = now_ - enabled - (way(side) > kWayOfKernels ? way(side) : Duration{0});
@@ -101,7 +101,7 @@ void Connection::check_cork(Side side, const Segment& s) {
         .second_bytes = s.payload});
 }
 
-void Connection::track_run(Side side, const Segment& s) {
+void Connection::track_run(tcp::Side side, const tcp::Segment& s) {
   Half& half = half_[side];
   if (half.run.count > 0) {
     const Duration gap = now_ - half.run.last;
@@ -123,7 +123,7 @@ void Connection::track_run(Side side, const Segment& s) {
   if (s.payload <= size / 4) ++run.small;
 }
 
-void Connection::finish_run(Side side) {
+void Connection::finish_run(tcp::Side side) {
   Run& run = half_[side].run;
   if (run.count >= kRunMin && run.small * 2 >= run.count) {
     const Duration took = run.last - run.began;
@@ -147,11 +147,11 @@ void Connection::finish_run(Side side) {
 
 // A window whose scale was not seen is taken as it stands until more is in flight than it says.
 // True when this segment has shown that there is one.
-bool Connection::compare_with_window(Side side, const Segment& s) {
+bool Connection::compare_with_window(tcp::Side side, const tcp::Segment& s) {
   Half& half = half_[side];
-  Half& peer = half_[other(side)];
+  Half& peer = half_[tcp::other(side)];
   if (peer.scale_known || peer.scaled || peer.window == 0 || !peer.window_seen) return false;
-  const auto here = static_cast<std::int64_t>(distance(s.seq + s.payload, half.acked));
+  const auto here = static_cast<std::int64_t>(tcp::distance(s.seq + s.payload, half.acked));
   const std::int64_t there = half.flight->in_flight();
   if (std::max(here, there) <= static_cast<std::int64_t>(peer.window_max)) return false;
   peer.scaled = true;
@@ -159,15 +159,15 @@ bool Connection::compare_with_window(Side side, const Segment& s) {
   return true;
 }
 
-void Connection::track_flight(Side side, const Segment& s) {
+void Connection::track_flight(tcp::Side side, const tcp::Segment& s) {
   Half& half = half_[side];
-  const Half& peer = half_[other(side)];
+  const Half& peer = half_[tcp::other(side)];
   if (half.streak < kBulkStreak) {
     ++half.streak;
     if (!half.flight && half.streak < kBulkStreak) return;
   }
   if (!half.flight) half.flight = std::make_unique<FlightTracker>();
-  const Duration rtt = reach(kClient) + reach(kServer);
+  const Duration rtt = reach(tcp::kClient) + reach(tcp::kServer);
   const auto limit =
       half.flight->sent(now_, s.seq + s.payload, mss(side), reach(side), rtt, peer.window_max);
   if (compare_with_window(side, s)) return;

@@ -113,8 +113,8 @@ TEST_P(InnocentTest, PacketsThatTheCaptureSawTwice) {
   talk.opens();
   for (int i = 0; i < 100; ++i) {
     talk.after(5ms).exchange(200, 1ms, 500);
-    auto copies = std::vector<Segment>(capture.segments().end() - 3, capture.segments().end());
-    for (Segment& copy : copies) {
+    auto copies = std::vector<tcp::Segment>(capture.segments().end() - 3, capture.segments().end());
+    for (tcp::Segment& copy : copies) {
       copy.at += 15us;
       copy.interface = 1;
       capture.add(copy);
@@ -249,16 +249,16 @@ TEST(HolderTest, ASocketWithNodelayHoldsNothing) {
     talk.answer().client().acks();
   }
   const auto analysis = capture.analyse();
-  SocketFacts socket;
+  tcp::SocketFacts socket;
   socket.fd = 7;
-  socket.state = TcpState::kEstablished;
+  socket.state = tcp::TcpState::kEstablished;
   socket.local = address(2, 80);
   socket.remote = address(1, 40'000);
   socket.options.nodelay = true;
-  const std::array<SocketFacts, 1> on{socket};
+  const std::array<tcp::SocketFacts, 1> on{socket};
   EXPECT_EQ(names(diagnose_network({.packets = &analysis, .sockets = on})), "");
   socket.options.nodelay = false;
-  const std::array<SocketFacts, 1> off{socket};
+  const std::array<tcp::SocketFacts, 1> off{socket};
   const auto diagnosis = diagnose_network({.packets = &analysis, .sockets = off});
   ASSERT_EQ(names(diagnosis), "nagle-delayed-ack");
   EXPECT_EQ(diagnosis.findings[0].certainty, Certainty::kProven);

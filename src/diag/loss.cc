@@ -17,9 +17,9 @@ std::uint8_t& count(Sent& sent, Again how) { return sent.how[static_cast<std::si
 
 }  // namespace
 
-void Connection::on_old_data(Side side, const Segment& s) {
+void Connection::on_old_data(tcp::Side side, const tcp::Segment& s) {
   Half& half = half_[side];
-  Half& receiver = half_[other(side)];
+  Half& receiver = half_[tcp::other(side)];
   Sent* sent = half.sent.find(s.seq);
   if (sent != nullptr && s.ip_id != 0 && s.ip_id == sent->ip_id &&
       s.ts_value.value_or(0) == sent->ts && now_ - sent->again <= kCopyWithin) {
@@ -29,7 +29,8 @@ void Connection::on_old_data(Side side, const Segment& s) {
   }
   if (fill(side, s)) return;
   ++retransmissions_;
-  if (distance(half.acked, s.seq + s.payload) >= 0) return;  // it had arrived: nobody waits for it
+  if (tcp::distance(half.acked, s.seq + s.payload) >= 0)
+    return;  // it had arrived: nobody waits for it
   if (half.flight) half.flight->interrupt();
   if (receiver.zero && receiver.window == 0) {
     on_probe(side, s);
@@ -56,7 +57,7 @@ void Connection::on_old_data(Side side, const Segment& s) {
   sent->ts = s.ts_value.value_or(0);
 }
 
-void Connection::add_hole(Half& half, const Segment& s) {
+void Connection::add_hole(Half& half, const tcp::Segment& s) {
   if (half.hole_count == half.holes.size()) {
     half.holes[0] = half.holes[1];
     --half.hole_count;
@@ -70,9 +71,9 @@ void Connection::add_hole(Half& half, const Segment& s) {
 }
 
 // Sent before what overtook it: then nothing was lost.
-bool Connection::overtaken(Side side, const Hole& hole, const Segment& s) const {
+bool Connection::overtaken(tcp::Side side, const Hole& hole, const tcp::Segment& s) const {
   if (s.ts_value && hole.ts != 0) {
-    const std::int32_t newer = distance(*s.ts_value, hole.ts);
+    const std::int32_t newer = tcp::distance(*s.ts_value, hole.ts);
     if (newer != 0) return newer < 0;
     if (s.ip_id != 0 && hole.ip_id != 0) {
       return static_cast<std::int16_t>(s.ip_id - hole.ip_id) < 0;
@@ -84,11 +85,11 @@ bool Connection::overtaken(Side side, const Hole& hole, const Segment& s) const 
   return !evidence && since <= std::max(kOvertakenWithin, way(side) / 2);
 }
 
-bool Connection::fill(Side side, const Segment& s) {
+bool Connection::fill(tcp::Side side, const tcp::Segment& s) {
   Half& half = half_[side];
   for (std::uint8_t i = 0; i < half.hole_count; ++i) {
     Hole& hole = half.holes[i];
-    if (distance(s.seq, hole.begin) < 0 || !is_after(hole.end, s.seq)) continue;
+    if (tcp::distance(s.seq, hole.begin) < 0 || !tcp::is_after(hole.end, s.seq)) continue;
     const bool reordered = overtaken(side, hole, s);
     if (reordered) {
       ++reordered_;
@@ -113,7 +114,7 @@ bool Connection::fill(Side side, const Segment& s) {
     } else {
       hole.end = s.seq;  // the rest of it is forgotten
     }
-    if (distance(hole.end, hole.begin) <= 0) {
+    if (tcp::distance(hole.end, hole.begin) <= 0) {
       if (i == 0) half.holes[0] = half.holes[1];
       --half.hole_count;
     }
@@ -122,14 +123,14 @@ bool Connection::fill(Side side, const Segment& s) {
   return false;
 }
 
-void Connection::emit_retransmission(Side side, const Sent& sent, Duration until,
+void Connection::emit_retransmission(tcp::Side side, const Sent& sent, Duration until,
                                      std::uint64_t number) {
   const Half& half = half_[side];
-  const Half& peer = half_[other(side)];
+  const Half& peer = half_[tcp::other(side)];
   StallKind kind = StallKind::kRetransmission;
   // The first data, which reached its host and was thrown away with its connection's last ACK:
   // there was no room for one more connection.
-  if (side == kClient && saw_start_ && half.acked == half.first &&
+  if (side == tcp::kClient && saw_start_ && half.acked == half.first &&
       (dropped_by_host_ || (at_server() && established_ != Duration{0}))) {
     kind = StallKind::kSynDropped;
   }
@@ -147,7 +148,7 @@ void Connection::emit_retransmission(Side side, const Sent& sent, Duration until
         .until = until,
         .amount = until - sent.at,
         .packets = {sent.number, sent.again_number, number == sent.again_number ? 0 : number},
-        .first_data = side == kClient && saw_start_ && half.acked == half.first,
+        .first_data = side == tcp::kClient && saw_start_ && half.acked == half.first,
         .timeouts = how(Again::kTimeout),
         .probes = how(Again::kProbe),
         .fast = how(Again::kFast),

@@ -59,7 +59,7 @@ TEST(MiddleTest, WhatIsKnownOfTheScaleFromElsewhereCounts) {
     PacketAnalyser analyser({80});
     if (told) analyser.know_scales(address(2, 80), 3, address(1, 40'000), 7);
     std::uint64_t number = 0;
-    for (Segment segment : capture.segments()) {
+    for (tcp::Segment segment : capture.segments()) {
       segment.number = ++number;
       analyser.add(segment);
     }
@@ -305,7 +305,7 @@ TEST(MiddleTest, AnAnswerOfOneSegmentOnLoopbackIsNotAFullOne) {
     talk.after(due - due % 4ms + 4ms - talk.now()).server().sends(9'852);
     talk.answer().client().acks();
   }
-  for (Segment& segment : capture.segments()) {
+  for (tcp::Segment& segment : capture.segments()) {
     segment.from.address.bytes =
         segment.to.address.bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
   }

@@ -21,12 +21,12 @@ constexpr std::uint32_t kGiant = 1500;
 constexpr std::size_t kAddressesMax = 65'536;
 
 struct Key {
-  SocketAddress low, high;
+  tcp::SocketAddress low, high;
   friend bool operator==(const Key&, const Key&) = default;
 };
 
 struct AddressHash {
-  std::size_t operator()(const SocketAddress& address) const {
+  std::size_t operator()(const tcp::SocketAddress& address) const {
     std::uint64_t words[2];
     std::memcpy(words, address.address.bytes.data(), sizeof words);
     return mix64(words[0] ^ mix64(words[1] + address.port));
@@ -96,7 +96,7 @@ class PacketAnalyser::Impl {
     limits_.connections_max = std::max<std::size_t>(1, limits_.connections_max);
   }
 
-  void add(const Segment& s);
+  void add(const tcp::Segment& s);
   void know_scales(const Key& low_high, std::uint8_t of_low, std::uint8_t of_high) {
     scales_[low_high] = {of_low, of_high};
   }
@@ -114,10 +114,10 @@ class PacketAnalyser::Impl {
   using Entries = std::list<Entry>;
 
   [[nodiscard]] Duration monotonic(Duration at);
-  [[nodiscard]] bool from_client(const Segment& s) const;
-  void note_addresses(const Segment& s, bool client);
-  Entries::iterator find(const Segment& s, const Key& key, bool from_low);
-  Entries::iterator open(const Segment& s, const Key& key, bool from_low);
+  [[nodiscard]] bool from_client(const tcp::Segment& s) const;
+  void note_addresses(const tcp::Segment& s, bool client);
+  Entries::iterator find(const tcp::Segment& s, const Key& key, bool from_low);
+  Entries::iterator open(const tcp::Segment& s, const Key& key, bool from_low);
   void close(Entries::iterator entry);
   void let_go(Entries& entries, Entries::iterator entry);
   void let_go_idle();
@@ -130,7 +130,7 @@ class PacketAnalyser::Impl {
   std::uint32_t serial_ = 0;
   Entries open_, closed_;  // to be looked at next for being idle; the longest closed first
   boost::unordered_flat_map<Key, Entries::iterator, KeyHash> by_key_;
-  boost::unordered_flat_map<SocketAddress, std::uint32_t, AddressHash> servers_;
+  boost::unordered_flat_map<tcp::SocketAddress, std::uint32_t, AddressHash> servers_;
   boost::unordered_flat_map<Key, std::pair<std::uint8_t, std::uint8_t>, KeyHash> scales_;
 };
 
@@ -152,14 +152,14 @@ Duration PacketAnalyser::Impl::monotonic(Duration at) {
   return at;
 }
 
-bool PacketAnalyser::Impl::from_client(const Segment& s) const {
+bool PacketAnalyser::Impl::from_client(const tcp::Segment& s) const {
   const auto serves = [&](std::uint16_t port) {
     return std::find(server_ports_.begin(), server_ports_.end(), port) != server_ports_.end();
   };
   if (serves(s.to.port) != serves(s.from.port)) return serves(s.to.port);
   if (s.syn) return !s.ack_flag;
   // A server has one address for many connections.
-  const auto seen = [&](const SocketAddress& address) {
+  const auto seen = [&](const tcp::SocketAddress& address) {
     const auto found = servers_.find(address);
     return found == servers_.end() ? 0u : found->second;
   };
@@ -168,8 +168,8 @@ bool PacketAnalyser::Impl::from_client(const Segment& s) const {
 }
 
 // How many connections each address had. Bounded: those of servers come again and again.
-void PacketAnalyser::Impl::note_addresses(const Segment& s, bool client) {
-  const auto note = [&](const SocketAddress& address, std::uint32_t times) {
+void PacketAnalyser::Impl::note_addresses(const tcp::Segment& s, bool client) {
+  const auto note = [&](const tcp::SocketAddress& address, std::uint32_t times) {
     const auto known = servers_.find(address);
     if (known != servers_.end()) {
       known->second += times;
@@ -202,7 +202,7 @@ void PacketAnalyser::Impl::let_go_idle() {
   let_go(open_, open_.begin());
 }
 
-auto PacketAnalyser::Impl::open(const Segment& s, const Key& key, bool from_low)
+auto PacketAnalyser::Impl::open(const tcp::Segment& s, const Key& key, bool from_low)
     -> Entries::iterator {
   if (open_.size() >= limits_.connections_max) {
     ++analysis_.connections_let_go;
@@ -224,12 +224,12 @@ auto PacketAnalyser::Impl::open(const Segment& s, const Key& key, bool from_low)
   return entry;
 }
 
-auto PacketAnalyser::Impl::find(const Segment& s, const Key& key, bool from_low)
+auto PacketAnalyser::Impl::find(const tcp::Segment& s, const Key& key, bool from_low)
     -> Entries::iterator {
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return open(s, key, from_low);
   const auto entry = found->second;
-  const Side side = entry->low_is_client == from_low ? kClient : kServer;
+  const tcp::Side side = entry->low_is_client == from_low ? tcp::kClient : tcp::kServer;
   if (!entry->connection.is_reuse(side, s)) {
     entry->spoke = true;
     return entry;
@@ -244,7 +244,7 @@ void PacketAnalyser::Impl::close(Entries::iterator entry) {
   if (closed_.size() > kClosedKept) let_go(closed_, closed_.begin());
 }
 
-void PacketAnalyser::Impl::add(const Segment& s) {
+void PacketAnalyser::Impl::add(const tcp::Segment& s) {
   const Duration at = monotonic(s.at);
   ++analysis_.packets;
   if (s.payload > 0) ++analysis_.data_segments;
@@ -253,7 +253,7 @@ void PacketAnalyser::Impl::add(const Segment& s) {
   const bool from_low = s.from < s.to;
   const Key key = from_low ? Key{s.from, s.to} : Key{s.to, s.from};
   const auto entry = find(s, key, from_low);
-  const Side side = entry->low_is_client == from_low ? kClient : kServer;
+  const tcp::Side side = entry->low_is_client == from_low ? tcp::kClient : tcp::kServer;
   entry->connection.add(side, s, at);
   if (!entry->closed && entry->connection.closed()) close(entry);
 }
@@ -268,10 +268,10 @@ PacketAnalysis PacketAnalyser::Impl::finish() {
 PacketAnalyser::PacketAnalyser(std::vector<std::uint16_t> server_ports, PacketLimits limits)
     : impl_(std::make_unique<Impl>(std::move(server_ports), limits)) {}
 PacketAnalyser::~PacketAnalyser() = default;
-void PacketAnalyser::add(const Segment& segment) { impl_->add(segment); }
+void PacketAnalyser::add(const tcp::Segment& segment) { impl_->add(segment); }
 void PacketAnalyser::captured_at_server() { impl_->captured_at_server(); }
-void PacketAnalyser::know_scales(const SocketAddress& a, std::uint8_t of_a, const SocketAddress& b,
-                                 std::uint8_t of_b) {
+void PacketAnalyser::know_scales(const tcp::SocketAddress& a, std::uint8_t of_a,
+                                 const tcp::SocketAddress& b, std::uint8_t of_b) {
   if (a < b) {
     impl_->know_scales({a, b}, of_a, of_b);
   } else {

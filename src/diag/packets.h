@@ -20,9 +20,10 @@
 
 #include "base/time.h"
 #include "diag/finding.h"
-#include "diag/segment.h"
-#include "diag/socket_facts.h"
 #include "stats/histogram.h"
+#include "tcp/host_counters.h"
+#include "tcp/segment.h"
+#include "tcp/socket_facts.h"
 
 namespace tailward::diag {
 
@@ -84,8 +85,9 @@ struct Turn {
 };
 
 struct ConnectionSummary {
-  SocketAddress client;  // who sent the SYN; without one, who spoke first or has the higher port
-  SocketAddress server;
+  tcp::SocketAddress
+      client;  // who sent the SYN; without one, who spoke first or has the higher port
+  tcp::SocketAddress server;
   bool saw_start = false;
   bool saw_end = false;
   bool one_sided = false;
@@ -102,7 +104,7 @@ struct ConnectionSummary {
 struct Proof {
   std::uint32_t connection = 0;
   Stall stall;
-  std::vector<Segment> segments = {};  // in order of capture, around the stall
+  std::vector<tcp::Segment> segments = {};  // in order of capture, around the stall
 };
 
 // The 10 %, 50 % and 90 % quantiles of what recurred.
@@ -113,7 +115,7 @@ struct Spread {
 // What the stalls of one kind have in common, at one service and in one direction.
 struct StallPattern {
   StallKind kind{};
-  SocketAddress server;
+  tcp::SocketAddress server;
   bool sender_is_client = false;
   std::uint64_t count = 0;
   // Occasions that were alike but for their timing: an application's pause makes as many of these
@@ -144,7 +146,7 @@ struct StallPattern {
 
 // One listening address.
 struct ServiceSummary {
-  SocketAddress server;
+  tcp::SocketAddress server;
   Vantage vantage = Vantage::kUnknown;  // of most of its connections
   std::uint64_t connections = 0, refused = 0, syns_repeated = 0;
   std::optional<Duration> rtt_min;  // the whole way
@@ -175,13 +177,13 @@ class PacketAnalyser {
   PacketAnalyser(const PacketAnalyser&) = delete;
   PacketAnalyser& operator=(const PacketAnalyser&) = delete;
 
-  void add(const Segment& segment);
+  void add(const tcp::Segment& segment);
   // The capture is made on the host of the servers: their answers took no way. Before the first
   // segment.
   void captured_at_server();
   // Of a connection that is older than the capture, from elsewhere: the shifts (RFC 7323) of the
   // windows that `a` and `b` offer. A capture alone does not tell them without the SYNs.
-  void know_scales(const SocketAddress& a, std::uint8_t of_a, const SocketAddress& b,
+  void know_scales(const tcp::SocketAddress& a, std::uint8_t of_a, const tcp::SocketAddress& b,
                    std::uint8_t of_b);
   // What there is until now; the connections still open are taken as they stand. Call once.
   [[nodiscard]] PacketAnalysis finish();
@@ -194,16 +196,17 @@ class PacketAnalyser {
 // Everything the network level knows.
 struct NetworkEvidence {
   const PacketAnalysis* packets = nullptr;
-  std::span<const SocketFacts> sockets = {};  // at the end of the watch
-  std::span<const SocketFacts> earlier = {};  // at its begin: counters are taken as differences
+  std::span<const tcp::SocketFacts> sockets = {};  // at the end of the watch
+  std::span<const tcp::SocketFacts> earlier =
+      {};  // at its begin: counters are taken as differences
   // What was seen of listeners meanwhile: the fullest queue, and how often it was full.
   struct ListenerWatch {
-    SocketAddress local;
+    tcp::SocketAddress local;
     std::uint32_t queue_max = 0, backlog = 0;
     std::uint64_t looks = 0, looks_waiting = 0, looks_full = 0;
   };
   std::span<const ListenerWatch> listeners = {};
-  std::optional<HostCounters> counters = {};
+  std::optional<tcp::HostCounters> counters = {};
   std::uint64_t packets_lost = 0;  // by the capture
 };
 

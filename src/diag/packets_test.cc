@@ -71,11 +71,11 @@ TEST(PacketsTest, AClockThatIsSetBackIsCountedAndGoesOn) {
   Talk talk(capture, kAtServer);
   talk.opens().exchange(100, 1ms, 100);
   PacketAnalyser analyser;
-  for (const Segment& s : capture.segments()) analyser.add(s);
+  for (const tcp::Segment& s : capture.segments()) analyser.add(s);
   Capture later;
   Talk more(later, kAtServer, {.client_port = 40'001, .began = talk.now() - 1h});
   more.opens().exchange(100, 30ms, 100);
-  for (const Segment& s : later.segments()) analyser.add(s);
+  for (const tcp::Segment& s : later.segments()) analyser.add(s);
   const auto analysis = analyser.finish();
   EXPECT_EQ(analysis.clock_steps, 1u);
   ASSERT_EQ(analysis.turns_seen, 2u);
@@ -106,7 +106,7 @@ TEST(PacketsTest, AOneSidedCaptureIsSaidToBeOne) {
   talk.opens();
   for (int i = 0; i < 5; ++i) talk.after(5ms).exchange(100, 1ms, 100);
   auto& all = capture.segments();
-  std::erase_if(all, [](const Segment& s) { return s.from.port == 80; });
+  std::erase_if(all, [](const tcp::Segment& s) { return s.from.port == 80; });
   const auto analysis = capture.analyse();
   EXPECT_EQ(analysis.one_sided, 1u);
   EXPECT_TRUE(analysis.connections[0].one_sided);
@@ -131,7 +131,7 @@ TEST(PacketsTest, ProofsHoldThePacketsAroundTheStall) {
   EXPECT_LE(proof.segments.size(), 48u + 6u);
   for (const std::uint64_t number : proof.stall.packets) {
     EXPECT_TRUE(std::any_of(proof.segments.begin(), proof.segments.end(),
-                            [&](const Segment& s) { return s.number == number; }));
+                            [&](const tcp::Segment& s) { return s.number == number; }));
   }
   EXPECT_GT(proof.segments.back().number, proof.stall.packets.back());
 }
@@ -168,10 +168,10 @@ TEST(PacketsTest, AMillionConnectionsOneAfterTheOther) {
   auto pattern = capture.segments();
   const int connections = std::getenv("TAILWARD_LONG_TESTS") != nullptr ? 1'000'000 : 50'000;
   for (int i = 0; i < connections; ++i) {
-    for (Segment& s : pattern) {
-      Segment copy = s;
+    for (tcp::Segment& s : pattern) {
+      tcp::Segment copy = s;
       copy.at += i * 1ms;
-      SocketAddress& client = s.to.port == 80 ? copy.from : copy.to;
+      tcp::SocketAddress& client = s.to.port == 80 ? copy.from : copy.to;
       client.port = static_cast<std::uint16_t>(1'024 + i % 60'000);
       client.address.bytes[13] = static_cast<std::uint8_t>(i / 60'000);
       analyser.add(copy);
@@ -196,7 +196,7 @@ TEST(PacketsTest, ASoupOfRandomSegments) {
     std::uint32_t base = static_cast<std::uint32_t>(rng.next());
     for (int i = 0; i < 3'000; ++i) {
       now += Duration{static_cast<std::int64_t>(rng.exponential(rng.chance(0.05) ? 3e8 : 2e5))};
-      Segment s;
+      tcp::Segment s;
       s.at = rng.chance(0.01) ? now - 5s : now;
       s.number = static_cast<std::uint64_t>(i);
       const auto port = static_cast<std::uint16_t>(40'000 + rng.below(12));

@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kLimitedShare = 0.2;
 
-const ServiceSummary* service_of(const NetworkEvidence& evidence, const SocketAddress& server) {
+const ServiceSummary* service_of(const NetworkEvidence& evidence,
+                                 const tcp::SocketAddress& server) {
   for (const ServiceSummary& service : evidence.packets->services) {
     if (service.server == server) return &service;
   }
@@ -28,7 +29,7 @@ void show_queue(Finding& finding, const NetworkEvidence::ListenerWatch& listener
                    listener.looks_waiting, listener.looks, listener.looks_full)});
 }
 
-void show_counters(Finding& finding, const HostCounters& counters) {
+void show_counters(Finding& finding, const tcp::HostCounters& counters) {
   finding.evidence.push_back(
       {fmt::format("this host counted {} overflows of listen queues and {} dropped SYNs or ACKs",
                    format_count(counters.listen_overflows), format_count(counters.listen_drops))});
@@ -90,7 +91,7 @@ void judge_limited(const NetworkEvidence& evidence, std::vector<Finding>& findin
         "more (fd {} of process {})",
         format_count(facts.sndbuf_locked.yes), format_count(facts.sockets),
         format_count(static_cast<std::uint64_t>(facts.sndbuf.value_or(0))), facts.fd, facts.pid)});
-    const TcpInfo& tcp = side.pinned->tcp;
+    const tcp::TcpInfo& tcp = side.pinned->tcp;
     if (tcp.delivery_bytes_per_s.value_or(0) > 0 && tcp.rtt_us) {
       const double rate = static_cast<double>(*tcp.delivery_bytes_per_s);
       finding.evidence.push_back(

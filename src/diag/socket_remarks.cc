@@ -30,10 +30,10 @@ constexpr std::uint32_t kUnreadMs = 100;
 constexpr std::uint64_t kMovedMin = 64 * 1024;  // bytes that a rate can be read from
 
 struct Look {
-  const SocketFacts& now;
-  const SocketFacts* earlier;
+  const tcp::SocketFacts& now;
+  const tcp::SocketFacts* earlier;
   Duration apart;
-  Runtime runtime;
+  tcp::Runtime runtime;
   std::vector<SocketRemark> remarks = {};
 
   void add(std::string_view code, Severity severity, std::string sentence) {
@@ -41,7 +41,7 @@ struct Look {
   }
   // The counter since `earlier`, or since the socket was born.
   template <class T>
-  [[nodiscard]] std::uint64_t moved(std::optional<T> TcpInfo::*counter) const {
+  [[nodiscard]] std::uint64_t moved(std::optional<T> tcp::TcpInfo::*counter) const {
     const std::uint64_t until = (now.tcp.*counter).value_or(0);
     const std::uint64_t from = earlier != nullptr ? (earlier->tcp.*counter).value_or(0) : 0;
     return until > from ? until - from : 0;
@@ -61,7 +61,7 @@ double share(std::uint64_t part, std::uint64_t whole) {
 // ---- listeners --------------------------------------------------------------------------------
 
 void look_at_listener(Look& look) {
-  const SocketFacts& now = look.now;
+  const tcp::SocketFacts& now = look.now;
   const std::string waiting = fmt::format("{} of {}", now.recv_queue, now.send_queue);
   if (now.recv_queue > 0 && now.recv_queue >= now.send_queue) {
     look.add("listen-queue-full", Severity::kFault,
@@ -89,14 +89,14 @@ bool is_small(std::uint64_t bytes, std::uint64_t segments, std::optional<std::ui
 // good; in a conversation a reply waits for the peer's delayed acknowledgement, 40 ms and more.
 void look_for_nagle(Look& look) {
   if (look.now.options.nodelay.value_or(true)) return;
-  const std::uint64_t out = look.moved(&TcpInfo::data_segs_out);
-  const std::uint64_t in = look.moved(&TcpInfo::data_segs_in);
+  const std::uint64_t out = look.moved(&tcp::TcpInfo::data_segs_out);
+  const std::uint64_t in = look.moved(&tcp::TcpInfo::data_segs_in);
   if (out < kTalkSegmentsMin || in < kTalkSegmentsMin) return;
   const double ratio = share(out, in);
   if (ratio > kTalkRatioMax || ratio < 1 / kTalkRatioMax) return;
-  const TcpInfo& tcp = look.now.tcp;
-  if (!is_small(look.moved(&TcpInfo::bytes_sent), out, tcp.snd_mss) ||
-      !is_small(look.moved(&TcpInfo::bytes_received), in, tcp.rcv_mss)) {
+  const tcp::TcpInfo& tcp = look.now.tcp;
+  if (!is_small(look.moved(&tcp::TcpInfo::bytes_sent), out, tcp.snd_mss) ||
+      !is_small(look.moved(&tcp::TcpInfo::bytes_received), in, tcp.rcv_mss)) {
     return;
   }
   // More than one small segment for each that came: messages are written in pieces.
@@ -104,8 +104,8 @@ void look_for_nagle(Look& look) {
   look.add("nagle", in_pieces ? Severity::kWarning : Severity::kNote,
            fmt::format("small messages both ways ({:.0f} B out, {:.0f} B in a segment) with "
                        "TCP_NODELAY off: {}. Set TCP_NODELAY, or write each message at once",
-                       share(look.moved(&TcpInfo::bytes_sent), out),
-                       share(look.moved(&TcpInfo::bytes_received), in),
+                       share(look.moved(&tcp::TcpInfo::bytes_sent), out),
+                       share(look.moved(&tcp::TcpInfo::bytes_received), in),
                        in_pieces ? "messages are written in pieces, and the second piece waits for "
                                    "the peer's acknowledgement, 40 ms when that is delayed"
                                  : "a message written in two pieces waits for the peer's "
@@ -113,7 +113,7 @@ void look_for_nagle(Look& look) {
 }
 
 void look_for_cork(Look& look) {
-  const TcpInfo& tcp = look.now.tcp;
+  const tcp::TcpInfo& tcp = look.now.tcp;
   if (!look.now.options.cork.value_or(false)) return;
   // Within an answer it is on by intention.
   if (tcp.last_data_sent_ms.value_or(0) < kCorkedMs) return;
@@ -126,7 +126,7 @@ void look_for_cork(Look& look) {
                    "end of each message");
 }
 
-std::optional<std::uint64_t> best_rtt_us(const TcpInfo& tcp) {
+std::optional<std::uint64_t> best_rtt_us(const tcp::TcpInfo& tcp) {
   const std::optional<std::uint32_t> rtt = tcp.min_rtt_us ? tcp.min_rtt_us : tcp.rtt_us;
   if (!rtt || *rtt == 0) return std::nullopt;
   return *rtt;
@@ -135,9 +135,9 @@ std::optional<std::uint64_t> best_rtt_us(const TcpInfo& tcp) {
 // A pinned buffer is too small when it holds less than twice what is under way on a full path
 // (bandwidth × round-trip time), or when the kernel itself counts that it waited for it.
 void look_at_send_buffer(Look& look) {
-  const SocketFacts& now = look.now;
-  const std::uint64_t busy = look.moved(&TcpInfo::busy_us);
-  const std::uint64_t waited = look.moved(&TcpInfo::sndbuf_limited_us);
+  const tcp::SocketFacts& now = look.now;
+  const std::uint64_t busy = look.moved(&tcp::TcpInfo::busy_us);
+  const std::uint64_t waited = look.moved(&tcp::TcpInfo::sndbuf_limited_us);
   const double waiting = share(waited, busy);
   const bool limited = waited >= kLimitedUsMin && waiting >= kLimitedShare;
   const bool pinned = now.options.sndbuf_locked.value_or(false);
@@ -145,7 +145,7 @@ void look_at_send_buffer(Look& look) {
   const std::string asked = bytes_text(buffer / 2);
   const auto rtt = best_rtt_us(now.tcp);
   double needed = 0;
-  if (rtt && now.tcp.delivery_bytes_per_s && look.moved(&TcpInfo::bytes_sent) >= kMovedMin) {
+  if (rtt && now.tcp.delivery_bytes_per_s && look.moved(&tcp::TcpInfo::bytes_sent) >= kMovedMin) {
     needed = 2 * static_cast<double>(*now.tcp.delivery_bytes_per_s * *rtt) / 1e6;
   }
   const std::string path =
@@ -174,12 +174,12 @@ void look_at_send_buffer(Look& look) {
 }
 
 void look_at_receive_buffer(Look& look) {
-  const SocketFacts& now = look.now;
+  const tcp::SocketFacts& now = look.now;
   if (!now.options.rcvbuf_locked.value_or(false)) return;
   const double buffer = now.options.rcvbuf.value_or(0);
   const std::string pinned = fmt::format("the application pinned the receive buffer: SO_RCVBUF {}",
                                          bytes_text(buffer / 2));
-  const std::uint64_t received = look.moved(&TcpInfo::bytes_received);
+  const std::uint64_t received = look.moved(&tcp::TcpInfo::bytes_received);
   if (received < kMovedMin) return;
   // What was taken in during a round trip, as the receiver measures it for its autotuning, or what
   // came in since the last look.
@@ -209,8 +209,8 @@ void look_at_receive_buffer(Look& look) {
 }
 
 void look_at_window(Look& look) {
-  const std::uint64_t busy = look.moved(&TcpInfo::busy_us);
-  const std::uint64_t waited = look.moved(&TcpInfo::rwnd_limited_us);
+  const std::uint64_t busy = look.moved(&tcp::TcpInfo::busy_us);
+  const std::uint64_t waited = look.moved(&tcp::TcpInfo::rwnd_limited_us);
   if (waited < kLimitedUsMin || share(waited, busy) < kLimitedShare) return;
   look.add("rwnd-limited", Severity::kWarning,
            fmt::format("{} of the time with data to send was spent waiting for the peer's receive "
@@ -219,7 +219,7 @@ void look_at_window(Look& look) {
 }
 
 void look_at_queue(Look& look) {
-  const TcpInfo& tcp = look.now.tcp;
+  const tcp::TcpInfo& tcp = look.now.tcp;
   const std::uint64_t waiting = tcp.notsent_bytes.value_or(0);
   const std::uint64_t rate = tcp.delivery_bytes_per_s.value_or(0);
   if (waiting < kNotSentMin || rate == 0 || share(waiting, rate) < kNotSentSeconds) return;
@@ -243,7 +243,7 @@ void look_for_unread(Look& look) {
 }
 
 void look_for_loss(Look& look) {
-  const TcpInfo& tcp = look.now.tcp;
+  const tcp::TcpInfo& tcp = look.now.tcp;
   if (tcp.backoff.value_or(0) > 0 && tcp.probes.value_or(0) == 0 && tcp.unacked.value_or(0) > 0) {
     look.add("retransmitting", Severity::kFault,
              fmt::format("no acknowledgement: the timer has backed off {} times, the next attempt "
@@ -255,8 +255,8 @@ void look_for_loss(Look& look) {
              fmt::format("the peer's receive window is closed with {} to send: it does not read",
                          bytes_text(*tcp.notsent_bytes)));
   }
-  const std::uint64_t again = look.moved(&TcpInfo::total_retrans);
-  const std::uint64_t sent = look.moved(&TcpInfo::data_segs_out);
+  const std::uint64_t again = look.moved(&tcp::TcpInfo::total_retrans);
+  const std::uint64_t sent = look.moved(&tcp::TcpInfo::data_segs_out);
   if (again < kRetransmitMin || share(again, sent) < kRetransmitShare) return;
   look.add("retransmissions", Severity::kWarning,
            fmt::format("{} of {} data segments were sent again ({}) {}", format_count(again),
@@ -266,10 +266,10 @@ void look_for_loss(Look& look) {
 // A peer that disappears without a word is noticed by keep-alive or by sending. Not on loopback,
 // where peers cannot disappear so.
 void look_for_keepalive(Look& look) {
-  const SocketOptions& options = look.now.options;
+  const tcp::SocketOptions& options = look.now.options;
   if (options.keepalive.value_or(true) || options.user_timeout_ms.value_or(0) > 0) return;
   if (look.now.remote.address.is_loopback()) return;
-  const TcpInfo& tcp = look.now.tcp;
+  const tcp::TcpInfo& tcp = look.now.tcp;
   const std::uint32_t idle =
       std::min({tcp.last_data_sent_ms.value_or(0), tcp.last_data_recv_ms.value_or(0),
                 tcp.last_ack_recv_ms.value_or(0)});
@@ -283,7 +283,7 @@ void look_for_keepalive(Look& look) {
 // ---- what the runtime did not do by itself ----------------------------------------------------
 
 void look_at_defaults(Look& look) {
-  const SocketOptions& options = look.now.options;
+  const tcp::SocketOptions& options = look.now.options;
   const RuntimeDefaults usual = defaults_of(look.runtime);
   std::vector<std::string> differs;
   const auto compare = [&](std::string_view name, auto is, auto normally) {
@@ -291,7 +291,7 @@ void look_at_defaults(Look& look) {
       differs.push_back(fmt::format("{} {}", name, *is ? "on" : "off"));
     }
   };
-  if (look.now.state == TcpState::kEstablished) {
+  if (look.now.state == tcp::TcpState::kEstablished) {
     compare("TCP_NODELAY", options.nodelay, usual.nodelay);
     compare("SO_KEEPALIVE", options.keepalive, usual.keepalive);
   }
@@ -309,7 +309,8 @@ void look_at_defaults(Look& look) {
   if (differs.empty()) return;
   std::string list;
   for (const std::string& one : differs) list += (list.empty() ? "" : ", ") + one;
-  const bool named = look.runtime != Runtime::kUnknown && look.runtime != Runtime::kNative;
+  const bool named =
+      look.runtime != tcp::Runtime::kUnknown && look.runtime != tcp::Runtime::kNative;
   look.add("not-default", Severity::kNote,
            fmt::format("the application set: {}; {}", list,
                        named ? fmt::format("{} by itself does not", to_string(look.runtime))
@@ -317,28 +318,6 @@ void look_at_defaults(Look& look) {
 }
 
 }  // namespace
-
-std::string_view to_string(Runtime runtime) {
-  switch (runtime) {
-    case Runtime::kUnknown:
-      break;
-    case Runtime::kNative:
-      return "native";
-    case Runtime::kGo:
-      return "Go";
-    case Runtime::kJava:
-      return "Java";
-    case Runtime::kNode:
-      return "Node.js";
-    case Runtime::kNginx:
-      return "nginx";
-    case Runtime::kPython:
-      return "Python";
-    case Runtime::kRedis:
-      return "Redis";
-  }
-  return "unknown";
-}
 
 std::string_view to_string(Severity severity) {
   switch (severity) {
@@ -352,18 +331,18 @@ std::string_view to_string(Severity severity) {
   return "fault";
 }
 
-RuntimeDefaults defaults_of(Runtime runtime) {
+RuntimeDefaults defaults_of(tcp::Runtime runtime) {
   switch (runtime) {
-    case Runtime::kGo:
+    case tcp::Runtime::kGo:
       return {.nodelay = true, .keepalive = true, .keepidle_s = 15};
-    case Runtime::kRedis:
+    case tcp::Runtime::kRedis:
       return {.nodelay = true, .keepalive = true, .keepidle_s = 300};
-    case Runtime::kUnknown:
-    case Runtime::kNative:
-    case Runtime::kJava:
-    case Runtime::kNode:
-    case Runtime::kNginx:
-    case Runtime::kPython:
+    case tcp::Runtime::kUnknown:
+    case tcp::Runtime::kNative:
+    case tcp::Runtime::kJava:
+    case tcp::Runtime::kNode:
+    case tcp::Runtime::kNginx:
+    case tcp::Runtime::kPython:
       break;
   }
   return {};
@@ -375,10 +354,10 @@ std::string bytes_text(double bytes) {
   return fmt::format("{:.0f} B", bytes);
 }
 
-std::vector<SocketRemark> socket_remarks(const SocketFacts& now, Runtime runtime,
-                                         const SocketFacts* earlier, Duration apart) {
+std::vector<SocketRemark> socket_remarks(const tcp::SocketFacts& now, tcp::Runtime runtime,
+                                         const tcp::SocketFacts* earlier, Duration apart) {
   Look look{.now = now, .earlier = earlier, .apart = apart, .runtime = runtime};
-  if (now.state == TcpState::kListen) {
+  if (now.state == tcp::TcpState::kListen) {
     look_at_listener(look);
   } else {
     look_for_loss(look);

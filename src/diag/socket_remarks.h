@@ -11,13 +11,10 @@
 #include <vector>
 
 #include "base/time.h"
-#include "diag/socket_facts.h"
+#include "tcp/runtime.h"
+#include "tcp/socket_facts.h"
 
 namespace tailward::diag {
-
-// What made the process's socket calls. kNative: a program of none of these, in C, C++, Rust, ….
-enum class Runtime { kUnknown, kNative, kGo, kJava, kNode, kNginx, kPython, kRedis };
-std::string_view to_string(Runtime runtime);  // "Go", "Node.js", …
 
 enum class Severity {
   kNote,     // good to know
@@ -34,8 +31,9 @@ struct SocketRemark {
 
 // `earlier`, if there is one: the same socket `apart` before; then what its counters did meanwhile
 // counts, and not its whole life.
-std::vector<SocketRemark> socket_remarks(const SocketFacts& now, Runtime runtime,
-                                         const SocketFacts* earlier = nullptr, Duration apart = {});
+std::vector<SocketRemark> socket_remarks(const tcp::SocketFacts& now, tcp::Runtime runtime,
+                                         const tcp::SocketFacts* earlier = nullptr,
+                                         Duration apart = {});
 
 // What the runtime sets by itself; empty where it leaves the kernel's default, or where it depends.
 // docs/design/sockets.md has the sources.
@@ -44,7 +42,7 @@ struct RuntimeDefaults {
   std::optional<bool> keepalive = {};
   std::optional<int> keepidle_s = {};
 };
-RuntimeDefaults defaults_of(Runtime runtime);
+RuntimeDefaults defaults_of(tcp::Runtime runtime);
 
 // "512 B", "16 KiB", "1.5 MiB"
 std::string bytes_text(double bytes);

@@ -9,18 +9,18 @@ namespace {
 
 using std::chrono::seconds;
 
-SocketAddress at(std::uint8_t last, std::uint16_t port) {
-  SocketAddress address;
+tcp::SocketAddress at(std::uint8_t last, std::uint16_t port) {
+  tcp::SocketAddress address;
   address.address.bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, last};
   address.port = port;
   return address;
 }
 
 // A connection with nothing to remark: small messages both ways, Nagle off, nothing pinned.
-SocketFacts healthy() {
-  SocketFacts facts;
+tcp::SocketFacts healthy() {
+  tcp::SocketFacts facts;
   facts.fd = 7;
-  facts.state = TcpState::kEstablished;
+  facts.state = tcp::TcpState::kEstablished;
   facts.local = at(1, 8080);
   facts.remote = at(2, 50'000);
   facts.options.nodelay = true;
@@ -32,7 +32,7 @@ SocketFacts healthy() {
   facts.options.keepalive = false;
   facts.options.linger_s = -1;
   facts.options.user_timeout_ms = 0;
-  TcpInfo& tcp = facts.tcp;
+  tcp::TcpInfo& tcp = facts.tcp;
   tcp.snd_mss = 1'448;
   tcp.rcv_mss = 536;
   tcp.rtt_us = 1'200;
@@ -54,9 +54,9 @@ SocketFacts healthy() {
   return facts;
 }
 
-SocketFacts listener(std::uint32_t waiting, std::uint32_t backlog) {
-  SocketFacts facts;
-  facts.state = TcpState::kListen;
+tcp::SocketFacts listener(std::uint32_t waiting, std::uint32_t backlog) {
+  tcp::SocketFacts facts;
+  facts.state = tcp::TcpState::kListen;
   facts.recv_queue = waiting;
   facts.send_queue = backlog;
   return facts;
@@ -69,51 +69,51 @@ std::string codes(const std::vector<SocketRemark>& remarks) {
     text += (text.empty() ? "" : " ") + std::string(remark.code);
   return text;
 }
-std::string codes(const SocketFacts& facts, Runtime runtime = Runtime::kUnknown) {
+std::string codes(const tcp::SocketFacts& facts, tcp::Runtime runtime = tcp::Runtime::kUnknown) {
   return codes(socket_remarks(facts, runtime));
 }
 
 TEST(SocketRemarksTest, AHealthyConnectionGetsNone) {
   EXPECT_EQ(codes(healthy()), "");
   EXPECT_EQ(codes(listener(3, 511)), "");
-  EXPECT_EQ(codes(SocketFacts{}), "");
+  EXPECT_EQ(codes(tcp::SocketFacts{}), "");
 }
 
 TEST(SocketRemarksTest, NagleIsRemarkedInAConversationOfSmallMessages) {
-  SocketFacts facts = healthy();
+  tcp::SocketFacts facts = healthy();
   facts.options.nodelay = false;
-  const auto remarks = socket_remarks(facts, Runtime::kUnknown);
+  const auto remarks = socket_remarks(facts, tcp::Runtime::kUnknown);
   EXPECT_EQ(codes(remarks), "nagle");
   EXPECT_EQ(remarks[0].severity, Severity::kNote);
   EXPECT_NE(remarks[0].sentence.find("200 B out, 100 B in"), std::string::npos);
 
   facts.tcp.data_segs_out = 2'000;  // two for each that comes
-  EXPECT_EQ(socket_remarks(facts, Runtime::kUnknown)[0].severity, Severity::kWarning);
+  EXPECT_EQ(socket_remarks(facts, tcp::Runtime::kUnknown)[0].severity, Severity::kWarning);
 }
 
 TEST(SocketRemarksTest, NagleIsNotRemarkedWhereItDoesGood) {
-  SocketFacts bulk = healthy();
+  tcp::SocketFacts bulk = healthy();
   bulk.options.nodelay = false;
   bulk.tcp.bytes_sent = 1'448'000;
   EXPECT_EQ(codes(bulk), "") << "full segments";
 
-  SocketFacts one_way = healthy();
+  tcp::SocketFacts one_way = healthy();
   one_way.options.nodelay = false;
   one_way.tcp.data_segs_in = 2;
   EXPECT_EQ(codes(one_way), "") << "a stream of small writes";
   one_way.tcp.data_segs_in = 100;
   EXPECT_EQ(codes(one_way), "") << "ten segments out for each in";
 
-  SocketFacts young = healthy();
+  tcp::SocketFacts young = healthy();
   young.options.nodelay = false;
   young.tcp.data_segs_out = 7;
   EXPECT_EQ(codes(young), "") << "too few to tell";
 
-  SocketFacts unknown = healthy();
+  tcp::SocketFacts unknown = healthy();
   unknown.options.nodelay = std::nullopt;
   EXPECT_EQ(codes(unknown), "") << "not readable";
 
-  SocketFacts loopback = healthy();
+  tcp::SocketFacts loopback = healthy();
   loopback.options.nodelay = false;
   loopback.tcp.snd_mss = loopback.tcp.rcv_mss = 65'483;
   loopback.tcp.bytes_sent = 2'000'000;
@@ -121,31 +121,31 @@ TEST(SocketRemarksTest, NagleIsNotRemarkedWhereItDoesGood) {
 }
 
 TEST(SocketRemarksTest, ALaterLookCountsWhatHappenedSinceTheEarlierOne) {
-  SocketFacts earlier = healthy();
+  tcp::SocketFacts earlier = healthy();
   earlier.options.nodelay = false;
-  SocketFacts now = earlier;
-  EXPECT_EQ(codes(socket_remarks(now, Runtime::kUnknown, &earlier, seconds(1))), "");
+  tcp::SocketFacts now = earlier;
+  EXPECT_EQ(codes(socket_remarks(now, tcp::Runtime::kUnknown, &earlier, seconds(1))), "");
   now.tcp.data_segs_out = 1'020;
   now.tcp.data_segs_in = 1'020;
   now.tcp.bytes_sent = 204'000;
   now.tcp.bytes_received = 102'000;
-  EXPECT_EQ(codes(socket_remarks(now, Runtime::kUnknown, &earlier, seconds(1))), "nagle");
+  EXPECT_EQ(codes(socket_remarks(now, tcp::Runtime::kUnknown, &earlier, seconds(1))), "nagle");
 
-  SocketFacts lossy = healthy();
+  tcp::SocketFacts lossy = healthy();
   lossy.tcp.total_retrans = 500;
   EXPECT_EQ(codes(lossy), "retransmissions");
-  EXPECT_EQ(codes(socket_remarks(lossy, Runtime::kUnknown, &lossy, seconds(1))), "");
+  EXPECT_EQ(codes(socket_remarks(lossy, tcp::Runtime::kUnknown, &lossy, seconds(1))), "");
 }
 
 TEST(SocketRemarksTest, APinnedSendBufferIsComparedWithTwiceBandwidthTimesRoundTrip) {
-  SocketFacts facts = healthy();
+  tcp::SocketFacts facts = healthy();
   facts.options.sndbuf_locked = true;
   facts.options.sndbuf = 20'000;
   facts.tcp.delivery_bytes_per_s = 10'000'000;
   facts.tcp.min_rtt_us = 1'000;  // 2 × 10 MB/s × 1 ms = 20,000
   EXPECT_EQ(codes(facts), "not-default") << "exactly enough";
   facts.tcp.min_rtt_us = 1'001;
-  const auto remarks = socket_remarks(facts, Runtime::kUnknown);
+  const auto remarks = socket_remarks(facts, tcp::Runtime::kUnknown);
   EXPECT_EQ(codes(remarks), "small-send-buffer not-default");
   EXPECT_NE(remarks[0].sentence.find("SO_SNDBUF 10 KiB"), std::string::npos) << remarks[0].sentence;
   EXPECT_NE(remarks[0].sentence.find("need 20 KiB"), std::string::npos) << remarks[0].sentence;
@@ -155,7 +155,7 @@ TEST(SocketRemarksTest, APinnedSendBufferIsComparedWithTwiceBandwidthTimesRoundT
 }
 
 TEST(SocketRemarksTest, APinnedSendBufferIsRemarkedWhenTheKernelCountedWaits) {
-  SocketFacts facts = healthy();
+  tcp::SocketFacts facts = healthy();
   facts.options.sndbuf_locked = true;
   facts.options.sndbuf = 16'384;
   facts.tcp.sndbuf_limited_us = 99'999;
@@ -167,7 +167,7 @@ TEST(SocketRemarksTest, APinnedSendBufferIsRemarkedWhenTheKernelCountedWaits) {
 }
 
 TEST(SocketRemarksTest, APinnedReceiveBufferIsComparedWithWhatArrivesInARoundTrip) {
-  SocketFacts facts = healthy();
+  tcp::SocketFacts facts = healthy();
   facts.options.rcvbuf_locked = true;
   facts.options.rcvbuf = 40'000;
   facts.tcp.bytes_received = 10'000'000;
@@ -177,14 +177,14 @@ TEST(SocketRemarksTest, APinnedReceiveBufferIsComparedWithWhatArrivesInARoundTri
   facts.tcp.rcv_space = 20'001;
   EXPECT_EQ(codes(facts), "small-receive-buffer not-default");
 
-  const SocketFacts earlier = healthy();  // 100,000 bytes; then 9.9 MB in 1 s × 20 ms
-  const auto remarks = socket_remarks(facts, Runtime::kUnknown, &earlier, seconds(1));
+  const tcp::SocketFacts earlier = healthy();  // 100,000 bytes; then 9.9 MB in 1 s × 20 ms
+  const auto remarks = socket_remarks(facts, tcp::Runtime::kUnknown, &earlier, seconds(1));
   ASSERT_EQ(codes(remarks), "small-receive-buffer not-default");
   EXPECT_NE(remarks[0].sentence.find("need 387 KiB"), std::string::npos) << remarks[0].sentence;
 }
 
 TEST(SocketRemarksTest, APinnedReceiveBufferOfLessThanTwoSegmentsIsTooSmall) {
-  SocketFacts facts = healthy();
+  tcp::SocketFacts facts = healthy();
   facts.options.rcvbuf_locked = true;
   facts.options.rcvbuf = 16'384;
   facts.tcp.rcv_mss = 65'483;  // loopback
@@ -194,7 +194,7 @@ TEST(SocketRemarksTest, APinnedReceiveBufferOfLessThanTwoSegmentsIsTooSmall) {
 }
 
 TEST(SocketRemarksTest, AFullListenQueueIsAFaultAndASmallOneIsNoted) {
-  const auto full = socket_remarks(listener(511, 511), Runtime::kUnknown);
+  const auto full = socket_remarks(listener(511, 511), tcp::Runtime::kUnknown);
   EXPECT_EQ(codes(full), "listen-queue-full");
   EXPECT_EQ(full[0].severity, Severity::kFault);
   EXPECT_EQ(codes(listener(510, 511)), "");
@@ -205,24 +205,24 @@ TEST(SocketRemarksTest, AFullListenQueueIsAFaultAndASmallOneIsNoted) {
 }
 
 TEST(SocketRemarksTest, CorkIsRemarkedOnlyWhereItStaysOn) {
-  SocketFacts facts = healthy();
+  tcp::SocketFacts facts = healthy();
   facts.options.cork = true;
   facts.tcp.last_data_sent_ms = 199;
   EXPECT_EQ(codes(facts), "") << "in the middle of an answer";
   facts.tcp.last_data_sent_ms = 200;
-  EXPECT_EQ(socket_remarks(facts, Runtime::kUnknown)[0].severity, Severity::kWarning);
+  EXPECT_EQ(socket_remarks(facts, tcp::Runtime::kUnknown)[0].severity, Severity::kWarning);
   facts.tcp.notsent_bytes = 300;
-  const auto remarks = socket_remarks(facts, Runtime::kUnknown);
+  const auto remarks = socket_remarks(facts, tcp::Runtime::kUnknown);
   EXPECT_EQ(codes(remarks), "cork");
   EXPECT_EQ(remarks[0].severity, Severity::kFault);
   EXPECT_NE(remarks[0].sentence.find("300 B"), std::string::npos);
 }
 
 TEST(SocketRemarksTest, ALongSendQueueIsTimed) {
-  SocketFacts facts = healthy();
+  tcp::SocketFacts facts = healthy();
   facts.tcp.notsent_bytes = 1'000'000;
   facts.tcp.delivery_bytes_per_s = 500'000;
-  const auto remarks = socket_remarks(facts, Runtime::kUnknown);
+  const auto remarks = socket_remarks(facts, tcp::Runtime::kUnknown);
   EXPECT_EQ(codes(remarks), "not-sent");
   EXPECT_NE(remarks[0].sentence.find("2.00 s"), std::string::npos) << remarks[0].sentence;
   facts.tcp.delivery_bytes_per_s = 100'000'000;
@@ -230,7 +230,7 @@ TEST(SocketRemarksTest, ALongSendQueueIsTimed) {
 }
 
 TEST(SocketRemarksTest, DataThatNobodyReadsAreTold) {
-  SocketFacts facts = healthy();
+  tcp::SocketFacts facts = healthy();
   facts.recv_queue = 65'536;
   facts.tcp.last_data_recv_ms = 99;
   EXPECT_EQ(codes(facts), "") << "just arrived";
@@ -241,7 +241,7 @@ TEST(SocketRemarksTest, DataThatNobodyReadsAreTold) {
 }
 
 TEST(SocketRemarksTest, RetransmissionsNeedAShareAndANumber) {
-  SocketFacts facts = healthy();
+  tcp::SocketFacts facts = healthy();
   facts.tcp.total_retrans = 9;
   EXPECT_EQ(codes(facts), "") << "0.9 %";
   facts.tcp.total_retrans = 10;
@@ -252,7 +252,7 @@ TEST(SocketRemarksTest, RetransmissionsNeedAShareAndANumber) {
 }
 
 TEST(SocketRemarksTest, ABackedOffTimerAndAClosedWindowAreTold) {
-  SocketFacts facts = healthy();
+  tcp::SocketFacts facts = healthy();
   facts.tcp.backoff = 3;
   facts.tcp.unacked = 1;
   facts.tcp.rto_us = 1'600'000;
@@ -264,11 +264,11 @@ TEST(SocketRemarksTest, ABackedOffTimerAndAClosedWindowAreTold) {
 }
 
 TEST(SocketRemarksTest, TimeInThePeersWindowIsAShareOfTheBusyTime) {
-  SocketFacts facts = healthy();
+  tcp::SocketFacts facts = healthy();
   facts.tcp.rwnd_limited_us = 99'000;
   EXPECT_EQ(codes(facts), "");
   facts.tcp.rwnd_limited_us = 100'000;
-  const auto remarks = socket_remarks(facts, Runtime::kUnknown);
+  const auto remarks = socket_remarks(facts, tcp::Runtime::kUnknown);
   EXPECT_EQ(codes(remarks), "rwnd-limited");
   EXPECT_NE(remarks[0].sentence.find("10.0 %"), std::string::npos) << remarks[0].sentence;
   facts.tcp.busy_us = 20'000;
@@ -277,7 +277,7 @@ TEST(SocketRemarksTest, TimeInThePeersWindowIsAShareOfTheBusyTime) {
 }
 
 TEST(SocketRemarksTest, KeepaliveIsMissedOnLongIdleConnectionsToOtherMachines) {
-  SocketFacts facts = healthy();
+  tcp::SocketFacts facts = healthy();
   constexpr std::uint32_t kTenMinutes = 600'000;
   facts.tcp.last_data_sent_ms = facts.tcp.last_data_recv_ms = facts.tcp.last_ack_recv_ms =
       kTenMinutes;
@@ -296,25 +296,25 @@ TEST(SocketRemarksTest, KeepaliveIsMissedOnLongIdleConnectionsToOtherMachines) {
 }
 
 TEST(SocketRemarksTest, WhatARuntimeWouldHaveSetIsCompared) {
-  SocketFacts facts = healthy();
-  EXPECT_EQ(codes(facts, Runtime::kGo), "not-default") << "Go switches keep-alive on";
+  tcp::SocketFacts facts = healthy();
+  EXPECT_EQ(codes(facts, tcp::Runtime::kGo), "not-default") << "Go switches keep-alive on";
   facts.options.keepalive = true;
-  EXPECT_EQ(codes(facts, Runtime::kGo), "");
+  EXPECT_EQ(codes(facts, tcp::Runtime::kGo), "");
   facts.options.nodelay = false;
-  const auto remarks = socket_remarks(facts, Runtime::kGo);
+  const auto remarks = socket_remarks(facts, tcp::Runtime::kGo);
   EXPECT_EQ(codes(remarks), "nagle not-default");
   EXPECT_EQ(remarks[1].sentence, "the application set: TCP_NODELAY off; Go by itself does not");
-  EXPECT_EQ(codes(facts, Runtime::kJava), "nagle") << "Java leaves it to the application";
+  EXPECT_EQ(codes(facts, tcp::Runtime::kJava), "nagle") << "Java leaves it to the application";
 
-  SocketFacts reset = healthy();
+  tcp::SocketFacts reset = healthy();
   reset.options.linger_s = 0;
-  EXPECT_EQ(codes(reset, Runtime::kNode), "not-default");
-  EXPECT_NE(socket_remarks(reset, Runtime::kNode)[0].sentence.find("close sends a reset"),
+  EXPECT_EQ(codes(reset, tcp::Runtime::kNode), "not-default");
+  EXPECT_NE(socket_remarks(reset, tcp::Runtime::kNode)[0].sentence.find("close sends a reset"),
             std::string::npos);
 }
 
 TEST(SocketRemarksTest, TheGravestComeFirst) {
-  SocketFacts facts = healthy();
+  tcp::SocketFacts facts = healthy();
   facts.options.linger_s = 0;
   facts.tcp.total_retrans = 100;
   facts.tcp.backoff = 1;

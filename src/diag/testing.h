@@ -15,14 +15,14 @@
 #include <vector>
 
 #include "diag/packets.h"
-#include "diag/sequence.h"
+#include "tcp/sequence.h"
 
 namespace tailward::diag::testing {
 
 using namespace std::chrono_literals;
 
-inline SocketAddress address(std::uint8_t last, std::uint16_t port) {
-  SocketAddress made;
+inline tcp::SocketAddress address(std::uint8_t last, std::uint16_t port) {
+  tcp::SocketAddress made;
   made.address.bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, last};
   made.port = port;
   return made;
@@ -40,15 +40,15 @@ inline constexpr Place kPlaces[] = {kAtServer, kAtClient, kBetweenThem, kOneHost
 
 class Capture {
  public:
-  void add(const Segment& segment) { segments_.push_back(segment); }
-  std::vector<Segment>& segments() { return segments_; }
+  void add(const tcp::Segment& segment) { segments_.push_back(segment); }
+  std::vector<tcp::Segment>& segments() { return segments_; }
 
   PacketAnalysis analyse(PacketLimits limits = {}, std::vector<std::uint16_t> ports = {}) {
     std::stable_sort(segments_.begin(), segments_.end(),
-                     [](const Segment& a, const Segment& b) { return a.at < b.at; });
+                     [](const tcp::Segment& a, const tcp::Segment& b) { return a.at < b.at; });
     PacketAnalyser analyser(std::move(ports), limits);
     std::uint64_t number = 0;
-    for (Segment& segment : segments_) {
+    for (tcp::Segment& segment : segments_) {
       segment.number = ++number;
       analyser.add(segment);
     }
@@ -60,7 +60,7 @@ class Capture {
   }
 
  private:
-  std::vector<Segment> segments_;
+  std::vector<tcp::Segment> segments_;
 };
 
 // The names of the findings, in order: "nagle-delayed-ack packet-loss".
@@ -89,10 +89,10 @@ class Talk {
 
   class End {
    public:
-    End(Talk& talk, Side side) : talk_(talk), side_(side) {}
+    End(Talk& talk, tcp::Side side) : talk_(talk), side_(side) {}
     // New data, which acknowledges everything captured so far.
     Talk& sends(std::uint32_t bytes) {
-      Segment s = talk_.segment(side_, talk_.next_[side_], bytes);
+      tcp::Segment s = talk_.segment(side_, talk_.next_[side_], bytes);
       talk_.next_[side_] += bytes;
       return talk_.captured(s);
     }
@@ -109,13 +109,13 @@ class Talk {
     Talk& acks() { return talk_.captured(talk_.segment(side_, talk_.next_[side_], 0)); }
     // All but the last `missing` bytes.
     Talk& acks_all_but(std::uint32_t missing) {
-      Segment s = talk_.segment(side_, talk_.next_[side_], 0);
+      tcp::Segment s = talk_.segment(side_, talk_.next_[side_], 0);
       s.ack -= missing;
       return talk_.captured(s);
     }
     // The same, with a SACK for what came after the missing bytes.
     Talk& sacks(std::uint32_t missing_from, std::uint32_t missing_until) {
-      Segment s = talk_.segment(side_, talk_.next_[side_], 0);
+      tcp::Segment s = talk_.segment(side_, talk_.next_[side_], 0);
       s.sack_count = 1;
       s.sack[0] = {s.ack - missing_until, s.ack};
       s.ack -= missing_from;
@@ -129,36 +129,36 @@ class Talk {
       return talk_.captured(talk_.segment(side_, talk_.next_[side_] - 1, 0));
     }
     Talk& ends() {
-      Segment s = talk_.segment(side_, talk_.next_[side_]++, 0);
+      tcp::Segment s = talk_.segment(side_, talk_.next_[side_]++, 0);
       s.fin = true;
       return talk_.captured(s);
     }
     Talk& resets() {
-      Segment s = talk_.segment(side_, talk_.next_[side_], 0);
+      tcp::Segment s = talk_.segment(side_, talk_.next_[side_], 0);
       s.rst = true;
       return talk_.captured(s);
     }
 
    private:
     Talk& talk_;
-    Side side_;
+    tcp::Side side_;
   };
 
   Talk(Capture& capture, Place place) : Talk(capture, place, Options{}) {}
   Talk(Capture& capture, Place place, Options options)
       : capture_(capture), place_(place), options_(options), now_(options.began) {
-    next_[kClient] = options.client_isn + 1;
-    next_[kServer] = options.server_isn + 1;
-    window_[kClient] = options.client_window;
-    window_[kServer] = options.server_window;
+    next_[tcp::kClient] = options.client_isn + 1;
+    next_[tcp::kServer] = options.server_isn + 1;
+    window_[tcp::kClient] = options.client_window;
+    window_[tcp::kServer] = options.server_window;
   }
 
   Talk& after(Duration duration) {
     now_ += duration;
     return *this;
   }
-  End client() { return {*this, kClient}; }
-  End server() { return {*this, kServer}; }
+  End client() { return {*this, tcp::kClient}; }
+  End server() { return {*this, tcp::kServer}; }
   // Who speaks next does so in answer to what was captured last.
   class Answer {
    public:
@@ -173,12 +173,12 @@ class Talk {
   [[nodiscard]] Answer answer(Duration think = 0us) { return {*this, think}; }
 
   Talk& syn() {
-    Segment s = segment(kClient, options_.client_isn, 0);
+    tcp::Segment s = segment(tcp::kClient, options_.client_isn, 0);
     s.ack_flag = false;
     s.ack = 0;
     return captured(with_options(s));
   }
-  Talk& syn_ack() { return captured(with_options(segment(kServer, options_.server_isn, 0))); }
+  Talk& syn_ack() { return captured(with_options(segment(tcp::kServer, options_.server_isn, 0))); }
   Talk& opens() {
     syn();
     after(place_.to_server).syn_ack();
@@ -191,40 +191,41 @@ class Talk {
     return answer().client().acks();
   }
   [[nodiscard]] Duration now() const { return now_; }
-  Segment& last() { return capture_.segments().back(); }
+  tcp::Segment& last() { return capture_.segments().back(); }
 
  private:
   friend class End;
 
-  [[nodiscard]] SocketAddress where(Side side) const {
-    return side == kClient ? address(1, options_.client_port) : address(2, options_.server_port);
+  [[nodiscard]] tcp::SocketAddress where(tcp::Side side) const {
+    return side == tcp::kClient ? address(1, options_.client_port)
+                                : address(2, options_.server_port);
   }
-  Segment segment(Side side, std::uint32_t seq, std::uint32_t bytes) {
-    Segment s;
+  tcp::Segment segment(tcp::Side side, std::uint32_t seq, std::uint32_t bytes) {
+    tcp::Segment s;
     s.at = now_;
     s.from = where(side);
-    s.to = where(other(side));
+    s.to = where(tcp::other(side));
     s.seq = seq;
-    s.ack = next_[other(side)];
+    s.ack = next_[tcp::other(side)];
     s.ack_flag = true;
     s.payload = bytes;
     s.window = static_cast<std::uint16_t>(window_[side] >> kScale);
     s.ip_id = ++ip_id_[side];
     if (options_.timestamps) {
       s.ts_value = stamp_[side] = static_cast<std::uint32_t>(now_ / 1ms);
-      if (options_.echoes) s.ts_echo = stamp_[other(side)];
+      if (options_.echoes) s.ts_echo = stamp_[tcp::other(side)];
     }
     return s;
   }
-  Segment& with_options(Segment& s) {
+  tcp::Segment& with_options(tcp::Segment& s) {
     s.syn = true;
     s.mss = options_.mss;
     s.window_scale = kScale;
-    s.window = static_cast<std::uint16_t>(std::min<std::uint32_t>(0xffff, window_[kClient]));
+    s.window = static_cast<std::uint16_t>(std::min<std::uint32_t>(0xffff, window_[tcp::kClient]));
     return s;
   }
-  Segment& with_options(Segment&& s) { return with_options(s); }
-  Talk& captured(const Segment& s) {
+  tcp::Segment& with_options(tcp::Segment&& s) { return with_options(s); }
+  Talk& captured(const tcp::Segment& s) {
     capture_.add(s);
     return *this;
   }

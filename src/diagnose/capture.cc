@@ -46,7 +46,7 @@ const Source* Diagnosis::source(std::string_view name) const {
 
 Result<Diagnosis> diagnose_capture(const CaptureOptions& options, const Hooks& hooks) {
   diag::PacketAnalyser analyser(as_list(options.port));
-  const auto wanted = [port = options.port](const diag::Segment& segment) {
+  const auto wanted = [port = options.port](const tcp::Segment& segment) {
     return !port || segment.from.port == *port || segment.to.port == *port;
   };
   std::error_code unknown;
@@ -55,7 +55,7 @@ Result<Diagnosis> diagnose_capture(const CaptureOptions& options, const Hooks& h
   const TimePoint began = hooks.now();
   Result<probe::FileReading> reading = probe::read_capture_file(
       options.path,
-      [&](const diag::Segment& segment) {
+      [&](const tcp::Segment& segment) {
         if (wanted(segment)) analyser.add(segment);
       },
       [&](std::uint64_t bytes) {

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "diag/packets.h"
-#include "diag/sequence.h"
 #include "probe/capture.h"
 #include "probe/captures_testing.h"
+#include "tcp/sequence.h"
 
 namespace tailward::diagnose {
 namespace {
@@ -30,18 +30,18 @@ using probe::testing::captures_folder;
 // that there is nothing to ask tshark about, which takes most of a second for each file.
 class AnyOldBytes {
  public:
-  void add(const diag::Segment& s) {
+  void add(const tcp::Segment& s) {
     const std::uint32_t length = s.payload + (s.syn ? 1 : 0) + (s.fin ? 1 : 0);
     if (length == 0) return;
     const auto [place, added] = next_.try_emplace({s.from, s.to}, s.seq + length);
     if (added) return;
-    if (diag::distance(s.seq, place->second) < 0) any_ = true;
+    if (tcp::distance(s.seq, place->second) < 0) any_ = true;
     place->second = s.seq + length;
   }
   [[nodiscard]] bool any() const { return any_; }
 
  private:
-  std::map<std::pair<diag::SocketAddress, diag::SocketAddress>, std::uint32_t> next_;
+  std::map<std::pair<tcp::SocketAddress, tcp::SocketAddress>, std::uint32_t> next_;
   bool any_ = false;
 };
 
@@ -54,7 +54,7 @@ Ours diagnose_file(const fs::path& file) {
   Ours ours;
   AnyOldBytes old_bytes;
   diag::PacketAnalyser analyser;
-  const auto reading = probe::read_capture_file(file, [&](const diag::Segment& segment) {
+  const auto reading = probe::read_capture_file(file, [&](const tcp::Segment& segment) {
     ++ours.tcp;
     old_bytes.add(segment);
     analyser.add(segment);

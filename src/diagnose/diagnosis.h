@@ -12,9 +12,10 @@
 
 #include "base/result.h"
 #include "diag/packets.h"
-#include "diag/socket_facts.h"
 #include "probe/capture.h"
 #include "report/terminal.h"
+#include "tcp/host_counters.h"
+#include "tcp/socket_facts.h"
 
 namespace tailward::diagnose {
 
@@ -28,9 +29,9 @@ struct Source {
 struct Diagnosis {
   diag::PacketAnalysis packets;
   diag::NetworkDiagnosis network;
-  std::vector<diag::SocketFacts> sockets;  // of the process, as last seen
+  std::vector<tcp::SocketFacts> sockets;  // of the process, as last seen
   std::vector<diag::NetworkEvidence::ListenerWatch> listeners;
-  std::optional<diag::HostCounters> counters;
+  std::optional<tcp::HostCounters> counters;
   probe::CaptureCounters capture;
   std::vector<Source> sources;
   std::vector<std::string> warnings;  // what makes the figures less sure

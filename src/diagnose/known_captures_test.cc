@@ -40,7 +40,7 @@ TEST_P(KnownCapturesTest, IsFoundToBeWhatItIs) {
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "not there: " << file;
   diag::PacketAnalyser analyser;
   const auto reading = probe::read_capture_file(
-      file.string(), [&](const diag::Segment& segment) { analyser.add(segment); });
+      file.string(), [&](const tcp::Segment& segment) { analyser.add(segment); });
   ASSERT_TRUE(reading) << reading.error().message;
   EXPECT_FALSE(reading->broken);
   const auto analysis = analyser.finish();

@@ -16,7 +16,7 @@ constexpr Duration kListEvery = std::chrono::milliseconds(1000);  // the process
 constexpr std::size_t kSocketsMax = 20'000;  // remembered; a service opens more in a day
 constexpr std::size_t kPortsMax = 64;        // of a kernel filter
 
-using SocketKey = std::pair<diag::SocketAddress, diag::SocketAddress>;
+using SocketKey = std::pair<tcp::SocketAddress, tcp::SocketAddress>;
 
 // One run of `diagnose --pid` or `--port`.
 class Watch {
@@ -57,15 +57,15 @@ class Watch {
   }
 
   // A server is judged by the requests that it serves; what it asks of others is another question.
-  void choose_ports(const std::vector<diag::SocketFacts>& sockets) {
+  void choose_ports(const std::vector<tcp::SocketFacts>& sockets) {
     std::set<std::uint16_t> listening;
     std::map<std::uint16_t, std::uint64_t> outbound;
-    for (const diag::SocketFacts& socket : sockets) {
-      if (socket.state == diag::TcpState::kListen) listening.insert(socket.local.port);
+    for (const tcp::SocketFacts& socket : sockets) {
+      if (socket.state == tcp::TcpState::kListen) listening.insert(socket.local.port);
     }
     listens_ = options_.port ? listening.contains(*options_.port) : !listening.empty();
-    for (const diag::SocketFacts& socket : sockets) {
-      if (socket.state != diag::TcpState::kListen && socket.remote.port != 0 &&
+    for (const tcp::SocketFacts& socket : sockets) {
+      if (socket.state != tcp::TcpState::kListen && socket.remote.port != 0 &&
           !listening.contains(socket.local.port)) {
         ++outbound[socket.remote.port];
       }
@@ -119,9 +119,9 @@ class Watch {
     return {};
   }
 
-  void counters(std::optional<diag::HostCounters>* into) {
+  void counters(std::optional<tcp::HostCounters>* into) {
     static_cast<void>(inside([&] {
-      Result<diag::HostCounters> read = probe::read_counters();
+      Result<tcp::HostCounters> read = probe::read_counters();
       if (read) *into = *read;
     }));
   }
@@ -132,12 +132,12 @@ class Watch {
 
   void look_at_listeners() {
     static_cast<void>(inside([&] {
-      Result<std::vector<diag::SocketFacts>> all = probe::dump_listeners();
+      Result<std::vector<tcp::SocketFacts>> all = probe::dump_listeners();
       if (!all) return;
       // Of sockets that share an address (SO_REUSEPORT), the one with the longest queue.
-      std::map<diag::SocketAddress, const diag::SocketFacts*> longest;
-      for (const diag::SocketFacts& socket : *all) {
-        if (socket.state != diag::TcpState::kListen || !ours(socket.local.port)) continue;
+      std::map<tcp::SocketAddress, const tcp::SocketFacts*> longest;
+      for (const tcp::SocketFacts& socket : *all) {
+        if (socket.state != tcp::TcpState::kListen || !ours(socket.local.port)) continue;
         const auto [known, first] = longest.try_emplace(socket.local, &socket);
         if (!first && socket.recv_queue > known->second->recv_queue) known->second = &socket;
       }
@@ -153,15 +153,15 @@ class Watch {
     }));
   }
 
-  void remember(const std::vector<diag::SocketFacts>& sockets,
-                std::map<SocketKey, diag::SocketFacts>& into) {
-    for (const diag::SocketFacts& socket : sockets) {
+  void remember(const std::vector<tcp::SocketFacts>& sockets,
+                std::map<SocketKey, tcp::SocketFacts>& into) {
+    for (const tcp::SocketFacts& socket : sockets) {
       const SocketKey key{socket.local, socket.remote};
       const auto known = into.find(key);
       if (known == into.end() && into.size() >= kSocketsMax) continue;
       // A cork is set and cleared with every message: seen once, it is what explains a wait.
       const bool was_corked = known != into.end() && known->second.options.cork.value_or(false);
-      diag::SocketFacts& kept = into[key] = socket;
+      tcp::SocketFacts& kept = into[key] = socket;
       if (was_corked) kept.options.cork = true;
     }
   }
@@ -171,7 +171,7 @@ class Watch {
     if (!list) return;  // a process that ends is no reason to lose what was seen
     options_denied_ = std::max(options_denied_, list->denied);
     remember(list->sockets, latest_);
-    for (const diag::SocketFacts& socket : list->sockets) {
+    for (const tcp::SocketFacts& socket : list->sockets) {
       earlier_.try_emplace({socket.local, socket.remote}, socket);
     }
   }
@@ -181,7 +181,7 @@ class Watch {
     const TimePoint end = began + options_.watch;
     TimePoint next_look = began;
     TimePoint next_list = began + kListEvery;
-    probe::SegmentSink sink = [this](const diag::Segment& segment) { analyser_->add(segment); };
+    probe::SegmentSink sink = [this](const tcp::Segment& segment) { analyser_->add(segment); };
     analyser_ = std::make_unique<diag::PacketAnalyser>(ports_);
     if (listens_) analyser_->captured_at_server();
     tell_scales();
@@ -260,12 +260,12 @@ class Watch {
     diagnosis_.capture = counters_of_capture_;
     diagnosis_.ports = ports_;
     diagnosis_.window = watched;
-    std::optional<diag::HostCounters> after;
+    std::optional<tcp::HostCounters> after;
     counters(&after);
-    if (before_ && after) diagnosis_.counters = diag::difference(*after, *before_);
+    if (before_ && after) diagnosis_.counters = tcp::difference(*after, *before_);
     for (const auto& [key, socket] : latest_) diagnosis_.sockets.push_back(socket);
     for (const auto& [local, watch] : listeners_) diagnosis_.listeners.push_back(watch);
-    std::vector<diag::SocketFacts> earlier;
+    std::vector<tcp::SocketFacts> earlier;
     for (const auto& [key, socket] : earlier_) earlier.push_back(socket);
     name_sources();
     diagnosis_.network = diag::diagnose_network({.packets = &diagnosis_.packets,
@@ -284,10 +284,10 @@ class Watch {
   std::unique_ptr<probe::LiveCapture> capture_;
   std::unique_ptr<diag::PacketAnalyser> analyser_;
   probe::CaptureCounters counters_of_capture_;
-  std::map<SocketKey, diag::SocketFacts> earlier_;
-  std::map<SocketKey, diag::SocketFacts> latest_;
-  std::map<diag::SocketAddress, diag::NetworkEvidence::ListenerWatch> listeners_;
-  std::optional<diag::HostCounters> before_;
+  std::map<SocketKey, tcp::SocketFacts> earlier_;
+  std::map<SocketKey, tcp::SocketFacts> latest_;
+  std::map<tcp::SocketAddress, diag::NetworkEvidence::ListenerWatch> listeners_;
+  std::optional<tcp::HostCounters> before_;
   bool listens_ = false;  // on the ports that are looked at: the requests are served here
   std::uint64_t options_denied_ = 0;
 };

@@ -142,7 +142,7 @@ report::Verdict finding_block(const diag::Finding& finding, std::size_t number) 
 
 // ---- the pictures -----------------------------------------------------------------------------
 
-std::string segment_label(const diag::Segment& segment, std::uint32_t seq_base,
+std::string segment_label(const tcp::Segment& segment, std::uint32_t seq_base,
                           std::uint32_t ack_base) {
   std::string text;
   if (segment.syn) text += segment.ack_flag ? "SYN-ACK " : "SYN ";
@@ -160,9 +160,9 @@ std::string segment_label(const diag::Segment& segment, std::uint32_t seq_base,
 }
 
 // The packets before and after the stall.
-std::span<const diag::Segment> around(const diag::Proof& proof) {
+std::span<const tcp::Segment> around(const diag::Proof& proof) {
   const auto& all = proof.segments;
-  const auto at = std::find_if(all.begin(), all.end(), [&](const diag::Segment& segment) {
+  const auto at = std::find_if(all.begin(), all.end(), [&](const tcp::Segment& segment) {
     return segment.at >= proof.stall.from;
   });
   const auto before = static_cast<std::size_t>(at - all.begin());
@@ -199,13 +199,13 @@ report::SequenceChart picture_of(const Diagnosis& diagnosis, const diag::Proof& 
   chart.title = fmt::format("{}: the packets that show it", diag::to_string(proof.stall.kind));
   chart.left = "client " + to_string(connection.client);
   chart.right = "server " + to_string(connection.server);
-  const auto from_client = [&](const diag::Segment& segment) {
+  const auto from_client = [&](const tcp::Segment& segment) {
     return segment.from == connection.client;
   };
   // Numbers that people can compare: from the first byte of the picture on.
   std::array<std::optional<std::uint32_t>, 2> base;
-  const std::span<const diag::Segment> shown = around(proof);
-  for (const diag::Segment& segment : shown) {
+  const std::span<const tcp::Segment> shown = around(proof);
+  for (const tcp::Segment& segment : shown) {
     auto& own = base[from_client(segment) ? 0 : 1];
     auto& other = base[from_client(segment) ? 1 : 0];
     if (!own) own = segment.seq;
@@ -213,7 +213,7 @@ report::SequenceChart picture_of(const Diagnosis& diagnosis, const diag::Proof& 
   }
   if (shown.empty()) return chart;
   const Duration origin = shown.front().at;
-  for (const diag::Segment& segment : shown) {
+  for (const tcp::Segment& segment : shown) {
     const bool left = from_client(segment);
     const bool proves = std::find(proof.stall.packets.begin(), proof.stall.packets.end(),
                                   segment.number) != proof.stall.packets.end();

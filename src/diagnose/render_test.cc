@@ -127,7 +127,7 @@ TEST(DiagnoseRenderTest, DrawsTheProvingPackets) {
                               .until = milliseconds(41),
                               .packets = {1, 2}}};
   for (std::uint64_t number = 1; number <= 2; ++number) {
-    diag::Segment segment;
+    tcp::Segment segment;
     segment.number = number;
     segment.at = milliseconds(number == 1 ? 1 : 41);
     segment.from.port = 80;

@@ -80,7 +80,7 @@ TcpWatch::~TcpWatch() {
 }
 
 void TcpWatch::run() {
-  probe::SegmentSink sink = [this](const diag::Segment& segment) { tally_.add(segment); };
+  probe::SegmentSink sink = [this](const tcp::Segment& segment) { tally_.add(segment); };
   for (;;) {
     const bool last = stopping_;
     const Result<std::size_t> got = capture_->poll(kQuiet, sink);

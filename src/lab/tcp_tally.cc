@@ -26,7 +26,7 @@ double TcpCounts::segments_per_message() const {
   return messages == 0 ? 0 : static_cast<double>(segments) / static_cast<double>(messages);
 }
 
-void TcpTally::add(const diag::Segment& segment) {
+void TcpTally::add(const tcp::Segment& segment) {
   const bool from_client = segment.to.port == server_port_;
   if (!from_client && segment.from.port != server_port_) return;
   Side& from = sides_[from_client ? 0 : 1];
@@ -63,7 +63,7 @@ void TcpTally::add(const diag::Segment& segment) {
   last_at_ = segment.at;
 }
 
-void TcpTally::note_data(Side& from, bool from_client, const diag::Segment& segment) {
+void TcpTally::note_data(Side& from, bool from_client, const tcp::Segment& segment) {
   ++(from_client ? counts_.segments : counts_.segments_back);
   const std::uint32_t end = segment.seq + segment.payload;
   if (!before(from.next, end)) {
@@ -74,7 +74,7 @@ void TcpTally::note_data(Side& from, bool from_client, const diag::Segment& segm
   if (from_client) counts_.in_flight_max = std::max(counts_.in_flight_max, end - from.acked);
 }
 
-void TcpTally::note_bare(bool from_client, const diag::Segment& segment) {
+void TcpTally::note_bare(bool from_client, const tcp::Segment& segment) {
   if (!from_client) ++counts_.acks_back;
   const Side& other = sides_[from_client ? 1 : 0];
   const bool news = segment.ack_flag && other.seen && before(other.acked, segment.ack);
@@ -82,7 +82,7 @@ void TcpTally::note_bare(bool from_client, const diag::Segment& segment) {
   if (news && segment.at - last_at_ - path >= kDelayedAckFrom) ++counts_.delayed_acks;
 }
 
-void TcpTally::note_window(Side& server, const diag::Segment& segment) {
+void TcpTally::note_window(Side& server, const tcp::Segment& segment) {
   const bool closed = segment.window == 0;
   if (closed && !server.window_closed) ++counts_.zero_windows;
   server.window_closed = closed;

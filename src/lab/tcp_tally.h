@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/time.h"
-#include "diag/segment.h"
+#include "tcp/segment.h"
 
 namespace tailward::lab {
 
@@ -56,7 +56,7 @@ class TcpTally {
   // `rtt`: by which the server's ACKs come later here than they were sent.
   TcpTally(std::uint16_t server_port, Duration rtt) : server_port_(server_port), rtt_(rtt) {}
 
-  void add(const diag::Segment& segment);
+  void add(const tcp::Segment& segment);
   // messages, bytes, calls and lost are the caller's to fill in.
   [[nodiscard]] const TcpCounts& counts() const { return counts_; }
 
@@ -69,9 +69,9 @@ class TcpTally {
     bool window_closed = false;
   };
 
-  void note_data(Side& from, bool from_client, const diag::Segment& segment);
-  void note_bare(bool from_client, const diag::Segment& segment);
-  void note_window(Side& server, const diag::Segment& segment);
+  void note_data(Side& from, bool from_client, const tcp::Segment& segment);
+  void note_bare(bool from_client, const tcp::Segment& segment);
+  void note_window(Side& server, const tcp::Segment& segment);
 
   std::uint16_t server_port_;
   Duration rtt_;

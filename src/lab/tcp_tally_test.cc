@@ -13,9 +13,9 @@ constexpr std::uint32_t kWrap = 0xFFFF'FFC0;  // 64 bytes before the numbers wra
 
 class TcpTallyTest : public ::testing::Test {
  protected:
-  static diag::Segment segment(bool from_client, Duration at, std::uint32_t seq,
-                               std::uint32_t payload, std::uint32_t ack) {
-    diag::Segment one;
+  static tcp::Segment segment(bool from_client, Duration at, std::uint32_t seq,
+                              std::uint32_t payload, std::uint32_t ack) {
+    tcp::Segment one;
     one.at = at;
     one.from.port = from_client ? kClient : kServer;
     one.to.port = from_client ? kServer : kClient;
@@ -31,7 +31,7 @@ class TcpTallyTest : public ::testing::Test {
   }
   void server(Duration at, std::uint32_t seq, std::uint32_t payload, std::uint32_t ack,
               std::uint16_t window = 1000) {
-    diag::Segment one = segment(false, at, seq, payload, ack);
+    tcp::Segment one = segment(false, at, seq, payload, ack);
     one.window = window;
     tally_.add(one);
   }
@@ -134,7 +134,7 @@ TEST_F(TcpTallyTest, AWindowThatStaysClosedHasClosedOnce) {
 }
 
 TEST_F(TcpTallyTest, TheWindowIsScaledAsTheHandshakeSaid) {
-  diag::Segment syn = segment(false, 0ms, 499, 0, 100);
+  tcp::Segment syn = segment(false, 0ms, 499, 0, 100);
   syn.syn = true;
   syn.window_scale = 7;
   syn.window = 65'535;
@@ -144,10 +144,10 @@ TEST_F(TcpTallyTest, TheWindowIsScaledAsTheHandshakeSaid) {
 }
 
 TEST_F(TcpTallyTest, OtherConnectionsAndResetsAreLeftOut) {
-  diag::Segment other = segment(true, 0ms, 1, 10, 1);
+  tcp::Segment other = segment(true, 0ms, 1, 10, 1);
   other.to.port = 81;
   tally_.add(other);
-  diag::Segment reset = segment(true, 0ms, 1, 0, 1);
+  tcp::Segment reset = segment(true, 0ms, 1, 0, 1);
   reset.rst = true;
   tally_.add(reset);
   EXPECT_EQ(counts().segments, 0U);

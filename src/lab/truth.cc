@@ -88,7 +88,7 @@ class ClientCapture {
     }));
     if (!capture_) return;
     thread_ = std::thread([this] {
-      probe::SegmentSink nothing = [](const diag::Segment&) {};
+      probe::SegmentSink nothing = [](const tcp::Segment&) {};
       while (!done_ && capture_->poll(std::chrono::milliseconds(50), nothing)) {
       }
     });

@@ -18,7 +18,7 @@
 
 #include "base/result.h"
 #include "base/unique_function.h"
-#include "diag/segment.h"
+#include "tcp/segment.h"
 
 namespace tailward::probe {
 
@@ -35,10 +35,10 @@ struct CaptureCounters {
 
 // Reads one link-layer frame. Empty where it holds no TCP segment that can be read; the reason is
 // counted. `captured` may be shorter than `on_wire` bytes. Any bytes are safe.
-std::optional<diag::Segment> decode_frame(int link_type, std::span<const std::uint8_t> captured,
-                                          std::uint32_t on_wire, CaptureCounters& counters);
+std::optional<tcp::Segment> decode_frame(int link_type, std::span<const std::uint8_t> captured,
+                                         std::uint32_t on_wire, CaptureCounters& counters);
 
-using SegmentSink = UniqueFunction<void(const diag::Segment&)>;
+using SegmentSink = UniqueFunction<void(const tcp::Segment&)>;
 
 struct FileReading {
   CaptureCounters counters;

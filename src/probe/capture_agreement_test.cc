@@ -28,11 +28,11 @@ using testing::captures_folder;
 // All packets of all files in one capture: starting tshark costs more than all it has to do.
 struct Pile {
   testing::PcapngText text;
-  std::map<int, std::uint32_t> interfaces;         // by link type
-  std::vector<std::string> origin;                 // of each packet: its file
-  std::vector<std::optional<diag::Segment>> ours;  // of each packet
-  std::map<int, std::set<std::string>> unread;     // files, by their link type that is not read
-  std::set<std::string> files;                     // that have packets in the pile
+  std::map<int, std::uint32_t> interfaces;        // by link type
+  std::vector<std::string> origin;                // of each packet: its file
+  std::vector<std::optional<tcp::Segment>> ours;  // of each packet
+  std::map<int, std::set<std::string>> unread;    // files, by their link type that is not read
+  std::set<std::string> files;                    // that have packets in the pile
 };
 
 void add_file(const fs::path& path, Pile& pile) {
@@ -95,7 +95,7 @@ std::map<std::uint64_t, Fields> tshark_fields(const std::string& file) {
 }
 
 // "" where it does not.
-std::string difference(const diag::Segment& ours, const Fields& theirs) {
+std::string difference(const tcp::Segment& ours, const Fields& theirs) {
   const auto number = [&](std::size_t at) { return std::strtoull(theirs[at].c_str(), nullptr, 0); };
   if (ours.ip_id != number(1)) return "ip.id";
   if (ours.from.port != number(2) || ours.to.port != number(3)) return "ports";
@@ -203,7 +203,7 @@ TEST(CaptureAgreementTest, ReadsEveryFileOrSaysWhyNotAndCountsEachPacketOnce) {
   for (const fs::path& file : files) {
     SCOPED_TRACE(file.string());
     std::uint64_t segments = 0;
-    const auto reading = read_capture_file(file, [&](const diag::Segment&) { ++segments; });
+    const auto reading = read_capture_file(file, [&](const tcp::Segment&) { ++segments; });
     if (!reading) {
       EXPECT_FALSE(reading.error().message.empty());
       continue;

@@ -65,8 +65,8 @@ Error not_opened(const std::string& path, int code) {
 
 }  // namespace
 
-std::optional<diag::Segment> decode_packet(int link_type, const pcap_pkthdr& header,
-                                           const std::uint8_t* bytes, CaptureCounters& counters) {
+std::optional<tcp::Segment> decode_packet(int link_type, const pcap_pkthdr& header,
+                                          const std::uint8_t* bytes, CaptureCounters& counters) {
   auto segment = decode_frame(link_type, {bytes, header.caplen}, header.len, counters);
   if (!segment) return segment;
   std::int64_t at = 0;

@@ -19,15 +19,15 @@ using ::testing::HasSubstr;
 
 struct Outcome {
   Result<FileReading> reading;
-  std::vector<diag::Segment> segments;
+  std::vector<tcp::Segment> segments;
 };
 
 Outcome read_text(std::string text, UniqueFunction<bool(std::uint64_t)> keep_going = {}) {
   // fmemopen() refuses nothing at all.
   std::FILE* stream =
       text.empty() ? std::fopen("/dev/null", "rb") : fmemopen(text.data(), text.size(), "rb");
-  std::vector<diag::Segment> segments;
-  SegmentSink sink = [&](const diag::Segment& segment) { segments.push_back(segment); };
+  std::vector<tcp::Segment> segments;
+  SegmentSink sink = [&](const tcp::Segment& segment) { segments.push_back(segment); };
   auto reading = read_capture(stream, "test", sink, keep_going);
   return {std::move(reading), std::move(segments)};
 }
@@ -164,17 +164,17 @@ TEST(CaptureFileTest, OpensByPathAndNamesThePathInErrors) {
   file.packet(1, 0, kFrame);
   std::ofstream(path, std::ios::binary) << file.text();
   std::size_t segments = 0;
-  const auto reading = read_capture_file(path, [&](const diag::Segment&) { ++segments; });
+  const auto reading = read_capture_file(path, [&](const tcp::Segment&) { ++segments; });
   std::filesystem::remove(path);
   ASSERT_TRUE(reading);
   EXPECT_EQ(segments, 1u);
 
-  const auto gone = read_capture_file(path, [](const diag::Segment&) {});
+  const auto gone = read_capture_file(path, [](const tcp::Segment&) {});
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().kind, ErrorKind::kInvalid);
   EXPECT_THAT(gone.error().message, HasSubstr(path.string()));
 
-  const auto folder = read_capture_file("/", [](const diag::Segment&) {});
+  const auto folder = read_capture_file("/", [](const tcp::Segment&) {});
   ASSERT_FALSE(folder);
   EXPECT_EQ(folder.error().kind, ErrorKind::kInvalid);
 }

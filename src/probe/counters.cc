@@ -14,20 +14,20 @@ namespace {
 struct Named {
   std::string_view table;
   std::string_view name;
-  std::uint64_t diag::HostCounters::*counter;
+  std::uint64_t tcp::HostCounters::*counter;
 };
 constexpr Named kCounters[] = {
-    {"TcpExt:", "ListenOverflows", &diag::HostCounters::listen_overflows},
-    {"TcpExt:", "ListenDrops", &diag::HostCounters::listen_drops},
-    {"TcpExt:", "DelayedACKs", &diag::HostCounters::delayed_acks},
-    {"TcpExt:", "TCPTimeouts", &diag::HostCounters::tcp_timeouts},
-    {"TcpExt:", "TCPLossProbes", &diag::HostCounters::loss_probes},
-    {"TcpExt:", "TCPSynRetrans", &diag::HostCounters::syn_retrans},
-    {"TcpExt:", "TCPRcvQDrop", &diag::HostCounters::rcv_q_drop},
-    {"TcpExt:", "TCPToZeroWindowAdv", &diag::HostCounters::to_zero_window},
-    {"TcpExt:", "TCPFromZeroWindowAdv", &diag::HostCounters::from_zero_window},
-    {"TcpExt:", "TCPWantZeroWindowAdv", &diag::HostCounters::want_zero_window},
-    {"Tcp:", "RetransSegs", &diag::HostCounters::retrans_segs},
+    {"TcpExt:", "ListenOverflows", &tcp::HostCounters::listen_overflows},
+    {"TcpExt:", "ListenDrops", &tcp::HostCounters::listen_drops},
+    {"TcpExt:", "DelayedACKs", &tcp::HostCounters::delayed_acks},
+    {"TcpExt:", "TCPTimeouts", &tcp::HostCounters::tcp_timeouts},
+    {"TcpExt:", "TCPLossProbes", &tcp::HostCounters::loss_probes},
+    {"TcpExt:", "TCPSynRetrans", &tcp::HostCounters::syn_retrans},
+    {"TcpExt:", "TCPRcvQDrop", &tcp::HostCounters::rcv_q_drop},
+    {"TcpExt:", "TCPToZeroWindowAdv", &tcp::HostCounters::to_zero_window},
+    {"TcpExt:", "TCPFromZeroWindowAdv", &tcp::HostCounters::from_zero_window},
+    {"TcpExt:", "TCPWantZeroWindowAdv", &tcp::HostCounters::want_zero_window},
+    {"Tcp:", "RetransSegs", &tcp::HostCounters::retrans_segs},
 };
 
 // Takes the next word off a line.
@@ -46,7 +46,7 @@ std::string_view next_line(std::string_view& text) {
 
 }  // namespace
 
-void parse_counters(std::string_view text, diag::HostCounters& counters) {
+void parse_counters(std::string_view text, tcp::HostCounters& counters) {
   while (!text.empty()) {
     std::string_view names = next_line(text);
     std::string_view values = next_line(text);
@@ -64,8 +64,8 @@ void parse_counters(std::string_view text, diag::HostCounters& counters) {
   }
 }
 
-Result<diag::HostCounters> read_counters() {
-  diag::HostCounters counters;
+Result<tcp::HostCounters> read_counters() {
+  tcp::HostCounters counters;
   // Of the thread, which may be in another network namespace than its process.
   for (const char* name : {"netstat", "snmp"}) {
     const std::string path = fmt::format("/proc/thread-self/net/{}", name);

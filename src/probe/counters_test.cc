@@ -8,7 +8,7 @@ namespace tailward::probe {
 namespace {
 
 TEST(CountersTest, TakesNamedOnesFromTheirTable) {
-  diag::HostCounters counters;
+  tcp::HostCounters counters;
   parse_counters(
       "TcpExt: SyncookiesSent ListenOverflows DelayedACKs RetransSegs\n"
       "TcpExt: 1 2 3 4\n"
@@ -24,18 +24,18 @@ TEST(CountersTest, TakesNamedOnesFromTheirTable) {
 TEST(CountersTest, SurviveTextThatIsCutAnywhere) {
   const std::string whole = "TcpExt: A ListenDrops\nTcpExt: 1 2222\nTcp: RetransSegs\nTcp: 5\n";
   for (std::size_t size = 0; size <= whole.size(); ++size) {
-    diag::HostCounters counters;
+    tcp::HostCounters counters;
     parse_counters(std::string_view(whole).substr(0, size), counters);
     EXPECT_LE(counters.listen_drops, 2222U);
   }
-  diag::HostCounters counters;
+  tcp::HostCounters counters;
   parse_counters("TcpExt: ListenDrops\nIpExt: 7\n", counters);
   EXPECT_EQ(counters.listen_drops, 0U);
 }
 
 TEST(CountersTest, CountADroppedConnectionOfThisNamespace) {
   const Descriptor listener = listen_on_loopback(AF_INET, 0);
-  const Result<diag::HostCounters> before = read_counters();
+  const Result<tcp::HostCounters> before = read_counters();
   ASSERT_TRUE(before) << before.error().message;
   // Room for one; what comes after the second is dropped.
   std::vector<Descriptor> clients;
@@ -48,7 +48,7 @@ TEST(CountersTest, CountADroppedConnectionOfThisNamespace) {
     static_cast<void>(::connect(client.get(), reinterpret_cast<sockaddr*>(&to), sizeof to));
     clients.push_back(std::move(client));
   }
-  const Result<diag::HostCounters> after = read_counters();
+  const Result<tcp::HostCounters> after = read_counters();
   ASSERT_TRUE(after);
   EXPECT_GT(after->listen_overflows, before->listen_overflows);
 }

@@ -6,7 +6,7 @@ namespace tailward::probe {
 
 namespace {
 
-using diag::Segment;
+using tcp::Segment;
 
 // Why a frame gives no segment: the counter that says so. nullptr: it does.
 using Unread = std::uint64_t CaptureCounters::*;
@@ -163,8 +163,8 @@ Unread read_link(int link_type, Bytes& bytes, Segment& segment) {
 // ---- IP: leaves the TCP header in front
 // ----------------------------------------------------------
 
-diag::Address mapped(const std::uint8_t* v4) {
-  diag::Address address;
+tcp::Address mapped(const std::uint8_t* v4) {
+  tcp::Address address;
   address.bytes[10] = address.bytes[11] = 0xff;
   std::copy_n(v4, 4, address.bytes.begin() + 12);
   return address;

@@ -12,7 +12,7 @@ namespace tailward::probe {
 namespace {
 
 using namespace testing;
-using diag::Segment;
+using tcp::Segment;
 using ::testing::ElementsAre;
 
 // In a buffer of exactly that size, so that a sanitizer sees a read beyond it.

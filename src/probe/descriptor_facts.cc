@@ -28,8 +28,8 @@ int option(int fd, int level, int name) {
   return ::getsockopt(fd, level, name, &value, &size) == 0 ? value : -1;
 }
 
-diag::SocketAddress to_address(const sockaddr_storage& from) {
-  diag::SocketAddress to;
+tcp::SocketAddress to_address(const sockaddr_storage& from) {
+  tcp::SocketAddress to;
   if (from.ss_family == AF_INET6) {
     sockaddr_in6 six{};
     std::memcpy(&six, &from, sizeof six);
@@ -45,7 +45,7 @@ diag::SocketAddress to_address(const sockaddr_storage& from) {
   return to;
 }
 
-diag::SocketAddress address_by(int fd, int (*ask)(int, sockaddr*, socklen_t*), int family) {
+tcp::SocketAddress address_by(int fd, int (*ask)(int, sockaddr*, socklen_t*), int family) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   if (ask(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) address = {};
@@ -74,8 +74,8 @@ std::uint32_t inode_of(int fd) {
   return ::fstat(fd, &there) == 0 ? static_cast<std::uint32_t>(there.st_ino) : 0;
 }
 
-diag::SocketFacts facts_of(int fd) {
-  diag::SocketFacts facts;
+tcp::SocketFacts facts_of(int fd) {
+  tcp::SocketFacts facts;
   struct stat there {};
   if (::fstat(fd, &there) == 0) {
     facts.inode = static_cast<std::uint32_t>(there.st_ino);
@@ -88,11 +88,11 @@ diag::SocketFacts facts_of(int fd) {
   socklen_t size = bytes.size();
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, bytes.data(), &size) == 0 && size > 0) {
     facts.tcp = parse_tcp_info({bytes.data(), size});
-    if (bytes[0] <= static_cast<unsigned>(diag::TcpState::kClosing)) {
-      facts.state = static_cast<diag::TcpState>(bytes[0]);  // tcpi_state
+    if (bytes[0] <= static_cast<unsigned>(tcp::TcpState::kClosing)) {
+      facts.state = static_cast<tcp::TcpState>(bytes[0]);  // tcpi_state
     }
   }
-  if (facts.state == diag::TcpState::kListen) {
+  if (facts.state == tcp::TcpState::kListen) {
     // tcp_get_info() puts the accept queue into two other figures' places.
     facts.recv_queue = facts.tcp.unacked.value_or(0);
     facts.send_queue = facts.tcp.sacked.value_or(0);

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "diag/socket_facts.h"
+#include "tcp/socket_facts.h"
 
 namespace tailward::probe {
 
@@ -17,6 +17,6 @@ SocketKind kind_of(int fd);
 std::uint32_t inode_of(int fd);
 
 // REQUIRES: a TCP socket. Without its options.
-diag::SocketFacts facts_of(int fd);
+tcp::SocketFacts facts_of(int fd);
 
 }  // namespace tailward::probe

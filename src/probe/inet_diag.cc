@@ -72,7 +72,7 @@ std::optional<std::uint64_t> wide(std::optional<__u64> value) {
   return static_cast<std::uint64_t>(*value);
 }
 
-void read_times(const Cut& cut, diag::TcpInfo& info) {
+void read_times(const Cut& cut, tcp::TcpInfo& info) {
   info.rto_us = cut.get(&tcp_info::tcpi_rto);
   info.ato_us = cut.get(&tcp_info::tcpi_ato);
   info.rtt_us = cut.get(&tcp_info::tcpi_rtt);
@@ -87,7 +87,7 @@ void read_times(const Cut& cut, diag::TcpInfo& info) {
   info.sndbuf_limited_us = wide(cut.get(&tcp_info::tcpi_sndbuf_limited));
 }
 
-void read_windows(const Cut& cut, diag::TcpInfo& info) {
+void read_windows(const Cut& cut, tcp::TcpInfo& info) {
   info.snd_mss = cut.get(&tcp_info::tcpi_snd_mss);
   info.rcv_mss = cut.get(&tcp_info::tcpi_rcv_mss);
   info.advmss = cut.get(&tcp_info::tcpi_advmss);
@@ -103,7 +103,7 @@ void read_windows(const Cut& cut, diag::TcpInfo& info) {
   }
 }
 
-void read_traffic(const Cut& cut, diag::TcpInfo& info) {
+void read_traffic(const Cut& cut, tcp::TcpInfo& info) {
   info.unacked = cut.get(&tcp_info::tcpi_unacked);
   info.sacked = cut.get(&tcp_info::tcpi_sacked);
   info.lost = cut.get(&tcp_info::tcpi_lost);
@@ -130,8 +130,8 @@ void read_traffic(const Cut& cut, diag::TcpInfo& info) {
   info.app_limited = cut.has_bits() && cut.raw().tcpi_delivery_rate_app_limited != 0;
 }
 
-diag::Address address_of(const __be32 (&words)[4], bool v4) {
-  diag::Address address;
+tcp::Address address_of(const __be32 (&words)[4], bool v4) {
+  tcp::Address address;
   if (v4) {
     address.bytes[10] = address.bytes[11] = 0xff;
     std::memcpy(address.bytes.data() + 12, words, 4);
@@ -142,11 +142,11 @@ diag::Address address_of(const __be32 (&words)[4], bool v4) {
 }
 
 void read_attribute(std::uint16_t type, std::span<const std::uint8_t> value,
-                    diag::SocketFacts& facts) {
+                    tcp::SocketFacts& facts) {
   switch (type) {
     case INET_DIAG_INFO:
       // Of a listener all figures are 0 or mean something else.
-      if (facts.state != diag::TcpState::kListen) facts.tcp = parse_tcp_info(value);
+      if (facts.state != tcp::TcpState::kListen) facts.tcp = parse_tcp_info(value);
       break;
     case INET_DIAG_SKMEMINFO:
       facts.memory = parse_memory(value);
@@ -192,10 +192,10 @@ std::array<inet_diag_bc_op, 4> port_filter(std::uint16_t port) {
 }
 
 std::uint32_t states_of(const DumpRequest& request) {
-  const auto bit = [](diag::TcpState state) { return 1U << static_cast<unsigned>(state); };
-  if (request.listeners_only) return bit(diag::TcpState::kListen);
+  const auto bit = [](tcp::TcpState state) { return 1U << static_cast<unsigned>(state); };
+  if (request.listeners_only) return bit(tcp::TcpState::kListen);
   const std::uint32_t all = (1U << (kBoundInactive + 1)) - 1;
-  return all & ~bit(diag::TcpState::kTimeWait) & ~bit(diag::TcpState::kUnknown);
+  return all & ~bit(tcp::TcpState::kTimeWait) & ~bit(tcp::TcpState::kUnknown);
 }
 
 Result<void> ask(mnl_socket* netlink, std::uint8_t family, const DumpRequest& request,
@@ -223,7 +223,7 @@ Result<void> ask(mnl_socket* netlink, std::uint8_t family, const DumpRequest& re
 
 // What one datagram holds. True: the dump goes on.
 Result<bool> take_messages(std::span<const char> bytes, std::uint32_t sequence,
-                           std::vector<diag::SocketFacts>& into) {
+                           std::vector<tcp::SocketFacts>& into) {
   int left = static_cast<int>(bytes.size());
   const auto* head = reinterpret_cast<const nlmsghdr*>(bytes.data());
   for (; ::mnl_nlmsg_ok(head, left); head = ::mnl_nlmsg_next(head, &left)) {
@@ -243,7 +243,7 @@ Result<bool> take_messages(std::span<const char> bytes, std::uint32_t sequence,
 }
 
 Result<void> receive(mnl_socket* netlink, std::uint32_t sequence,
-                     std::vector<diag::SocketFacts>& into) {
+                     std::vector<tcp::SocketFacts>& into) {
   // As much as the kernel puts into one message of a dump.
   std::vector<char> buffer(std::size_t{64} << 10);
   while (true) {
@@ -259,9 +259,9 @@ Result<void> receive(mnl_socket* netlink, std::uint32_t sequence,
 
 }  // namespace
 
-diag::TcpInfo parse_tcp_info(std::span<const std::uint8_t> bytes) {
+tcp::TcpInfo parse_tcp_info(std::span<const std::uint8_t> bytes) {
   const Cut cut(bytes);
-  diag::TcpInfo info;
+  tcp::TcpInfo info;
   read_times(cut, info);
   read_windows(cut, info);
   read_traffic(cut, info);
@@ -269,10 +269,10 @@ diag::TcpInfo parse_tcp_info(std::span<const std::uint8_t> bytes) {
   return info;
 }
 
-std::optional<diag::SocketMemory> parse_memory(std::span<const std::uint8_t> bytes) {
+std::optional<tcp::SocketMemory> parse_memory(std::span<const std::uint8_t> bytes) {
   const auto word = [&](unsigned index) { return word_at(bytes, index * sizeof(std::uint32_t)); };
   if (!word(SK_MEMINFO_SNDBUF)) return std::nullopt;
-  return diag::SocketMemory{
+  return tcp::SocketMemory{
       .rmem_alloc = word(SK_MEMINFO_RMEM_ALLOC).value_or(0),
       .rcvbuf = word(SK_MEMINFO_RCVBUF).value_or(0),
       .wmem_alloc = word(SK_MEMINFO_WMEM_ALLOC).value_or(0),
@@ -285,17 +285,17 @@ std::optional<diag::SocketMemory> parse_memory(std::span<const std::uint8_t> byt
   };
 }
 
-std::optional<diag::SocketFacts> parse_diag_message(std::span<const std::uint8_t> bytes) {
+std::optional<tcp::SocketFacts> parse_diag_message(std::span<const std::uint8_t> bytes) {
   inet_diag_msg message{};
   if (bytes.size() < sizeof message) return std::nullopt;
   std::memcpy(&message, bytes.data(), sizeof message);
   if (message.idiag_family != AF_INET && message.idiag_family != AF_INET6) return std::nullopt;
   const bool v4 = message.idiag_family == AF_INET;
-  diag::SocketFacts facts;
+  tcp::SocketFacts facts;
   facts.inode = message.idiag_inode;
   facts.uid = message.idiag_uid;
-  if (message.idiag_state <= static_cast<unsigned>(diag::TcpState::kClosing)) {
-    facts.state = static_cast<diag::TcpState>(message.idiag_state);
+  if (message.idiag_state <= static_cast<unsigned>(tcp::TcpState::kClosing)) {
+    facts.state = static_cast<tcp::TcpState>(message.idiag_state);
   }
   facts.local = {address_of(message.id.idiag_src, v4), ntohs(message.id.idiag_sport)};
   facts.remote = {address_of(message.id.idiag_dst, v4), ntohs(message.id.idiag_dport)};
@@ -314,12 +314,12 @@ std::optional<diag::SocketFacts> parse_diag_message(std::span<const std::uint8_t
   return facts;
 }
 
-Result<std::vector<diag::SocketFacts>> dump(const DumpRequest& request) {
+Result<std::vector<tcp::SocketFacts>> dump(const DumpRequest& request) {
   const Netlink netlink(::mnl_socket_open2(NETLINK_SOCK_DIAG, SOCK_CLOEXEC));
   if (!netlink || ::mnl_socket_bind(netlink.get(), 0, MNL_SOCKET_AUTOPID) != 0) {
     return fail(netlink_error(errno));
   }
-  std::vector<diag::SocketFacts> all;
+  std::vector<tcp::SocketFacts> all;
   std::uint32_t sequence = 0;
   for (const int family : {AF_INET, AF_INET6}) {
     ++sequence;
@@ -330,8 +330,8 @@ Result<std::vector<diag::SocketFacts>> dump(const DumpRequest& request) {
   return all;
 }
 
-Result<std::vector<diag::SocketFacts>> dump_sockets() { return dump({}); }
+Result<std::vector<tcp::SocketFacts>> dump_sockets() { return dump({}); }
 
-Result<std::vector<diag::SocketFacts>> dump_listeners() { return dump({.listeners_only = true}); }
+Result<std::vector<tcp::SocketFacts>> dump_listeners() { return dump({.listeners_only = true}); }
 
 }  // namespace tailward::probe

@@ -10,20 +10,20 @@
 #include <vector>
 
 #include "base/result.h"
-#include "diag/socket_facts.h"
+#include "tcp/socket_facts.h"
 
 namespace tailward::probe {
 
 // A struct tcp_info, as long as the kernel made it: older ones are shorter, newer ones longer. What
 // is not wholly there is empty, and so is what the kernel never measured.
-diag::TcpInfo parse_tcp_info(std::span<const std::uint8_t> bytes);
+tcp::TcpInfo parse_tcp_info(std::span<const std::uint8_t> bytes);
 
 // An array of SK_MEMINFO_*, likewise. Empty unless at least the first four are there.
-std::optional<diag::SocketMemory> parse_memory(std::span<const std::uint8_t> bytes);
+std::optional<tcp::SocketMemory> parse_memory(std::span<const std::uint8_t> bytes);
 
 // One struct inet_diag_msg with the attributes behind it. Empty when it is cut short or is of
 // another family. Any bytes are safe.
-std::optional<diag::SocketFacts> parse_diag_message(std::span<const std::uint8_t> bytes);
+std::optional<tcp::SocketFacts> parse_diag_message(std::span<const std::uint8_t> bytes);
 
 struct DumpRequest {
   bool listeners_only = false;
@@ -31,6 +31,6 @@ struct DumpRequest {
 };
 
 // Asks the network namespace of the calling thread. Errors: kUnsupported (no tcp_diag), kDenied.
-Result<std::vector<diag::SocketFacts>> dump(const DumpRequest& request);
+Result<std::vector<tcp::SocketFacts>> dump(const DumpRequest& request);
 
 }  // namespace tailward::probe

@@ -64,7 +64,7 @@ Bytes full_info() {
 }
 
 TEST(TcpInfoTest, ReadsAWholeOne) {
-  const diag::TcpInfo info = parse_tcp_info(full_info());
+  const tcp::TcpInfo info = parse_tcp_info(full_info());
   EXPECT_EQ(info.rto_us, 204'000U);
   EXPECT_EQ(info.rtt_us, 1'234U);
   EXPECT_EQ(info.min_rtt_us, 1'000U);
@@ -83,7 +83,7 @@ TEST(TcpInfoTest, CutAnywhereItHasWhatIsWhollyThereAndNothingElse) {
   const Bytes whole = full_info();
   for (std::size_t size = 0; size <= whole.size(); ++size) {
     const Guarded cut(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
-    const diag::TcpInfo info = parse_tcp_info(cut.bytes());
+    const tcp::TcpInfo info = parse_tcp_info(cut.bytes());
     EXPECT_EQ(info.snd_wscale.has_value(), size >= 8) << size;
     EXPECT_EQ(info.app_limited, size >= 8) << size;
     EXPECT_EQ(info.rto_us.has_value(), size >= 12) << size;
@@ -101,7 +101,7 @@ TEST(TcpInfoTest, WhatWasNeverMeasuredIsEmpty) {
   raw.tcpi_pacing_rate = UINT64_MAX;
   Bytes bytes(sizeof raw);
   std::memcpy(bytes.data(), &raw, sizeof raw);
-  const diag::TcpInfo info = parse_tcp_info(bytes);
+  const tcp::TcpInfo info = parse_tcp_info(bytes);
   EXPECT_EQ(info.min_rtt_us, std::nullopt);
   EXPECT_EQ(info.ssthresh, std::nullopt);
   EXPECT_EQ(info.pacing_bytes_per_s, std::nullopt);
@@ -116,7 +116,7 @@ TEST(SocketMemoryTest, TakesArraysOfEveryLength) {
   std::memcpy(all.data(), words.data(), all.size());
   for (std::size_t size = 0; size <= all.size(); ++size) {
     const Guarded cut(Bytes(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(size)));
-    const std::optional<diag::SocketMemory> memory = parse_memory(cut.bytes());
+    const std::optional<tcp::SocketMemory> memory = parse_memory(cut.bytes());
     ASSERT_EQ(memory.has_value(), size >= 16) << size;
     if (!memory) continue;
     EXPECT_EQ(memory->rmem_alloc, 1U);
@@ -160,9 +160,9 @@ Bytes message(std::uint8_t family, std::uint8_t state) {
 TEST(DiagMessageTest, ReadsAddressesQueuesAndAttributes) {
   const auto facts = parse_diag_message(message(AF_INET, 1));
   ASSERT_TRUE(facts);
-  EXPECT_EQ(facts->state, diag::TcpState::kEstablished);
-  EXPECT_EQ(diag::to_string(facts->local), "10.0.0.1:8080");
-  EXPECT_EQ(diag::to_string(facts->remote), "10.0.0.2:50000");
+  EXPECT_EQ(facts->state, tcp::TcpState::kEstablished);
+  EXPECT_EQ(to_string(facts->local), "10.0.0.1:8080");
+  EXPECT_EQ(to_string(facts->remote), "10.0.0.2:50000");
   EXPECT_EQ(facts->inode, 99U);
   EXPECT_EQ(facts->uid, 33U);
   EXPECT_EQ(facts->recv_queue, 5U);
@@ -200,7 +200,7 @@ TEST(DiagMessageTest, AListenerHasNoTcpInfoAndAnotherFamilyIsNothing) {
   ASSERT_TRUE(listener);
   EXPECT_EQ(listener->tcp.rtt_us, std::nullopt);
   EXPECT_FALSE(parse_diag_message(message(AF_UNIX, 1)));
-  EXPECT_EQ(parse_diag_message(message(AF_INET, 200))->state, diag::TcpState::kUnknown);
+  EXPECT_EQ(parse_diag_message(message(AF_INET, 200))->state, tcp::TcpState::kUnknown);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace tailward::probe {
 namespace {
 
 using namespace std::chrono_literals;
-using diag::Segment;
+using tcp::Segment;
 using ::testing::HasSubstr;
 
 // A connection over loopback that sends "hello" and is closed.

@@ -22,8 +22,8 @@ using PcapHandle = std::unique_ptr<pcap_t, PcapCloser>;
 
 // One packet of a handle with nanosecond stamps. Stamps beyond what a Duration holds (of damaged
 // files) come out as the nearest that it does.
-std::optional<diag::Segment> decode_packet(int link_type, const pcap_pkthdr& header,
-                                           const std::uint8_t* bytes, CaptureCounters& counters);
+std::optional<tcp::Segment> decode_packet(int link_type, const pcap_pkthdr& header,
+                                          const std::uint8_t* bytes, CaptureCounters& counters);
 
 // read_capture_file() for a stream, which it closes unless it is standard input. `name` is for
 // messages.

@@ -18,7 +18,7 @@
 namespace tailward::probe {
 namespace {
 
-using ByInode = std::unordered_map<std::uint32_t, diag::SocketFacts>;
+using ByInode = std::unordered_map<std::uint32_t, tcp::SocketFacts>;
 
 Error ended(int pid) {
   return {ErrorKind::kInvalid, fmt::format("process {} ended while it was looked at", pid)};
@@ -68,9 +68,9 @@ class Search {
 
   Result<SocketList> by_port(std::uint16_t port) {
     const DumpRequest request{.local_port = port};
-    Result<std::vector<diag::SocketFacts>> here = dump(request);
+    Result<std::vector<tcp::SocketFacts>> here = dump(request);
     if (!here) return fail(here.error());
-    std::erase_if(*here, [](const diag::SocketFacts& one) { return one.inode == 0; });
+    std::erase_if(*here, [](const tcp::SocketFacts& one) { return one.inode == 0; });
     if (here->empty()) return elsewhere(request);
     unreadable_ = 0;
     owners_of(*here, all_pids());
@@ -99,7 +99,7 @@ class Search {
     for (const auto& [space, pids] : spaces) {
       const Result<Process> process = Process::open(pids.front());
       if (!process) continue;
-      Result<std::vector<diag::SocketFacts>> there;
+      Result<std::vector<tcp::SocketFacts>> there;
       if (!process->in_network_namespace([&] { there = dump(request); }) || !there) continue;
       owners_of(*there, pids);
     }
@@ -120,9 +120,9 @@ class Search {
             "ss -tlnp lists the ports in use, and by whom"};
   }
 
-  void owners_of(const std::vector<diag::SocketFacts>& wanted, const std::vector<int>& pids) {
+  void owners_of(const std::vector<tcp::SocketFacts>& wanted, const std::vector<int>& pids) {
     std::unordered_set<std::uint32_t> inodes;
-    for (const diag::SocketFacts& one : wanted) inodes.insert(one.inode);
+    for (const tcp::SocketFacts& one : wanted) inodes.insert(one.inode);
     for (const int pid : pids) {
       const OpenSockets open = open_sockets(pid);
       if (open.error == EACCES || open.error == EPERM) ++unreadable_;
@@ -145,10 +145,10 @@ class Search {
     const ino_t space = namespace_of(process.pid());
     const auto [at, is_new] = spaces_.try_emplace(space);
     if (!is_new) return at->second;
-    Result<std::vector<diag::SocketFacts>> all = fail(ErrorKind::kDenied, "not entered");
+    Result<std::vector<tcp::SocketFacts>> all = fail(ErrorKind::kDenied, "not entered");
     const Result<void> entered = process.in_network_namespace([&all] { all = dump({}); });
     if (!entered || !all) return at->second;
-    for (diag::SocketFacts& one : *all) {
+    for (tcp::SocketFacts& one : *all) {
       if (one.inode != 0) at->second.emplace(one.inode, std::move(one));
     }
     return at->second;
@@ -187,7 +187,7 @@ class Search {
     return Descriptor();
   }
 
-  void add_known(const Process& process, const OpenSocket& one, diag::SocketFacts facts) {
+  void add_known(const Process& process, const OpenSocket& one, tcp::SocketFacts facts) {
     facts.pid = process.pid();
     facts.fd = one.fd;
     if (asked_.options) {
@@ -212,7 +212,7 @@ class Search {
       ++(kind == SocketKind::kUnix ? list_.unix_sockets : list_.other_sockets);
       return;
     }
-    diag::SocketFacts facts;
+    tcp::SocketFacts facts;
     if (copy->valid()) {
       facts = facts_of(copy->get());
       if (asked_.options) facts.options = read_options(copy->get());

@@ -22,20 +22,20 @@ TEST(ListSocketsTest, FindsTheSocketsOfThisProcessWithTheirAddressesAndOptions) 
   set(connection.client, IPPROTO_TCP, TCP_NODELAY, 1);
   const Result<SocketList> list = list_sockets({.pid = ::getpid()});
   ASSERT_TRUE(list) << list.error().message;
-  const diag::SocketFacts* client = find(*list, connection.client.get());
-  const diag::SocketFacts* server = find(*list, connection.server.get());
-  const diag::SocketFacts* listener = find(*list, connection.listener.get());
+  const tcp::SocketFacts* client = find(*list, connection.client.get());
+  const tcp::SocketFacts* server = find(*list, connection.server.get());
+  const tcp::SocketFacts* listener = find(*list, connection.listener.get());
   ASSERT_TRUE(client != nullptr && server != nullptr && listener != nullptr);
   EXPECT_EQ(client->pid, ::getpid());
   EXPECT_EQ(client->uid, ::getuid());
-  EXPECT_EQ(client->state, diag::TcpState::kEstablished);
+  EXPECT_EQ(client->state, tcp::TcpState::kEstablished);
   EXPECT_EQ(client->local, server->remote);
   EXPECT_EQ(client->remote, server->local);
   EXPECT_EQ(client->remote.port, port_of(connection.listener));
   EXPECT_TRUE(client->remote.address.is_v4() && client->remote.address.is_loopback());
   EXPECT_EQ(client->options.nodelay, true);
   EXPECT_EQ(server->options.nodelay, false);
-  EXPECT_EQ(listener->state, diag::TcpState::kListen);
+  EXPECT_EQ(listener->state, tcp::TcpState::kListen);
   EXPECT_EQ(listener->send_queue, 200U);
   EXPECT_EQ(listener->recv_queue, 0U);
   EXPECT_EQ(listener->tcp.unacked, std::nullopt);
@@ -50,8 +50,8 @@ TEST(ListSocketsTest, CountsWhatWasSentAndWhatWaits) {
   ASSERT_EQ(::write(connection.client.get(), text.data(), text.size()), 1000);
   const Result<SocketList> list = list_sockets({.pid = ::getpid(), .options = false});
   ASSERT_TRUE(list);
-  const diag::SocketFacts* client = find(*list, connection.client.get());
-  const diag::SocketFacts* server = find(*list, connection.server.get());
+  const tcp::SocketFacts* client = find(*list, connection.client.get());
+  const tcp::SocketFacts* server = find(*list, connection.server.get());
   ASSERT_TRUE(client != nullptr && server != nullptr);
   EXPECT_EQ(client->tcp.bytes_sent, 1000U);
   EXPECT_EQ(client->tcp.data_segs_out, 1U);
@@ -67,13 +67,13 @@ TEST(ListSocketsTest, SeesConnectionsThatWaitToBeAccepted) {
   const Descriptor second = connect_to(port_of(listener));
   const Result<SocketList> list = list_sockets({.pid = ::getpid()});
   ASSERT_TRUE(list);
-  const diag::SocketFacts* facts = find(*list, listener.get());
+  const tcp::SocketFacts* facts = find(*list, listener.get());
   ASSERT_NE(facts, nullptr);
   EXPECT_EQ(facts->recv_queue, 2U);
-  const Result<std::vector<diag::SocketFacts>> listeners = dump_listeners();
+  const Result<std::vector<tcp::SocketFacts>> listeners = dump_listeners();
   ASSERT_TRUE(listeners);
   EXPECT_TRUE(std::all_of(listeners->begin(), listeners->end(),
-                          [](const auto& one) { return one.state == diag::TcpState::kListen; }));
+                          [](const auto& one) { return one.state == tcp::TcpState::kListen; }));
   EXPECT_TRUE(std::any_of(listeners->begin(), listeners->end(), [&](const auto& one) {
     return one.inode == facts->inode && one.recv_queue == 2;
   }));
@@ -87,8 +87,8 @@ TEST(ListSocketsTest, AnIpv4CallerOfADualStackListenerHasAnIpv4Address) {
   const Descriptor accepted_six = accept_from(listener);
   const Result<SocketList> list = list_sockets({.pid = ::getpid()});
   ASSERT_TRUE(list);
-  const diag::SocketFacts* server = find(*list, accepted_four.get());
-  const diag::SocketFacts* client = find(*list, four.get());
+  const tcp::SocketFacts* server = find(*list, accepted_four.get());
+  const tcp::SocketFacts* client = find(*list, four.get());
   ASSERT_TRUE(server != nullptr && client != nullptr);
   EXPECT_TRUE(server->local.address.is_v4());
   EXPECT_EQ(server->local, client->remote);
@@ -109,9 +109,9 @@ TEST(ListSocketsTest, CountsOtherSocketsAndListsOnesThatAreBoundToNothing) {
   ASSERT_TRUE(before && after);
   EXPECT_EQ(after->unix_sockets, before->unix_sockets + 2);
   EXPECT_EQ(after->other_sockets, before->other_sockets + 1);
-  const diag::SocketFacts* facts = find(*after, fresh.get());
+  const tcp::SocketFacts* facts = find(*after, fresh.get());
   ASSERT_NE(facts, nullptr);
-  EXPECT_EQ(facts->state, diag::TcpState::kClose);
+  EXPECT_EQ(facts->state, tcp::TcpState::kClose);
   EXPECT_EQ(facts->options.nodelay, false);
 }
 
@@ -135,7 +135,7 @@ TEST(ListSocketsTest, ReadsAnotherProcess) {
   const Result<SocketList> list = list_sockets({.pid = child.pid()});
   ASSERT_TRUE(list) << list.error().message;
   if (list->denied > 0) GTEST_SKIP() << list->why_denied->message;
-  const diag::SocketFacts* facts = find(*list, connection.server.get());
+  const tcp::SocketFacts* facts = find(*list, connection.server.get());
   ASSERT_NE(facts, nullptr);
   EXPECT_EQ(facts->pid, child.pid());
   EXPECT_EQ(facts->options.cork, true);
@@ -168,9 +168,9 @@ TEST(ListSocketsTest, ReadsSocketsOfAnotherNetworkNamespace) {
   });
   const Result<SocketList> list = list_sockets({.pid = child.pid()});
   ASSERT_TRUE(list) << list.error().message;
-  const diag::SocketFacts* facts = find(*list, numbers[0]);
+  const tcp::SocketFacts* facts = find(*list, numbers[0]);
   ASSERT_NE(facts, nullptr);
-  EXPECT_EQ(facts->state, diag::TcpState::kListen);
+  EXPECT_EQ(facts->state, tcp::TcpState::kListen);
   EXPECT_EQ(facts->local.port, 45'678);
   EXPECT_EQ(facts->send_queue, 77U);
   const Result<SocketList> by_port = list_sockets({.port = 45'678});
@@ -188,9 +188,9 @@ TEST(ListSocketsTest, AThreadsSocketsOfAnotherNamespaceAreReadThroughTheirDescri
   }).join();
   const Result<SocketList> list = list_sockets({.pid = ::getpid()});
   ASSERT_TRUE(list);
-  const diag::SocketFacts* facts = find(*list, foreign.get());
+  const tcp::SocketFacts* facts = find(*list, foreign.get());
   ASSERT_NE(facts, nullptr);
-  EXPECT_EQ(facts->state, diag::TcpState::kListen);
+  EXPECT_EQ(facts->state, tcp::TcpState::kListen);
   EXPECT_EQ(facts->local.port, port_of(foreign));
   EXPECT_EQ(facts->send_queue, 33U);
   EXPECT_EQ(facts->options.v6only, false);

@@ -12,7 +12,7 @@
 namespace tailward::probe {
 namespace {
 
-using diag::Runtime;
+using tcp::Runtime;
 
 // Where the Go linker leaves its build id, an ELF note of type 4 and name "Go"
 // (cmd/internal/buildid reads as much).

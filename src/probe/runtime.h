@@ -5,16 +5,16 @@
 
 #include <string_view>
 
-#include "diag/socket_remarks.h"
+#include "tcp/runtime.h"
 
 namespace tailward::probe {
 
 // kUnknown when the process may not be looked into, or is gone.
-diag::Runtime detect_runtime(int pid);
+tcp::Runtime detect_runtime(int pid);
 
 // What that goes by: the name of the program file, the beginning of its content, and the list of
 // its mappings (proc_pid_maps(5)). Pure.
-diag::Runtime runtime_of(std::string_view program, std::string_view beginning,
-                         std::string_view maps);
+tcp::Runtime runtime_of(std::string_view program, std::string_view beginning,
+                        std::string_view maps);
 
 }  // namespace tailward::probe

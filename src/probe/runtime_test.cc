@@ -8,7 +8,7 @@
 namespace tailward::probe {
 namespace {
 
-using diag::Runtime;
+using tcp::Runtime;
 
 const std::string kElf(
     "\x7f"

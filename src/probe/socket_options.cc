@@ -42,7 +42,7 @@ std::optional<bool> get_bit(int fd, int level, int option) {
   return *value != 0;
 }
 
-void read_general(int fd, diag::SocketOptions& options) {
+void read_general(int fd, tcp::SocketOptions& options) {
   options.sndbuf = get(fd, SOL_SOCKET, SO_SNDBUF);
   options.rcvbuf = get(fd, SOL_SOCKET, SO_RCVBUF);
   if (const std::optional<int> lock = get(fd, SOL_SOCKET, SO_BUF_LOCK)) {
@@ -67,7 +67,7 @@ void read_general(int fd, diag::SocketOptions& options) {
   }
 }
 
-void read_tcp(int fd, diag::SocketOptions& options) {
+void read_tcp(int fd, tcp::SocketOptions& options) {
   options.nodelay = get_bit(fd, IPPROTO_TCP, TCP_NODELAY);
   options.cork = get_bit(fd, IPPROTO_TCP, TCP_CORK);
   options.quickack = get_bit(fd, IPPROTO_TCP, TCP_QUICKACK);
@@ -92,8 +92,8 @@ void read_tcp(int fd, diag::SocketOptions& options) {
 
 }  // namespace
 
-diag::SocketOptions read_options(int fd) {
-  diag::SocketOptions options;
+tcp::SocketOptions read_options(int fd) {
+  tcp::SocketOptions options;
   read_general(fd, options);
   read_tcp(fd, options);
   return options;

@@ -22,7 +22,7 @@ TEST(SocketOptionsTest, ReadsBackWhatWasSet) {
   const linger how{1, 7};
   ASSERT_EQ(::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &how, sizeof how), 0);
 
-  const diag::SocketOptions options = read_options(socket.get());
+  const tcp::SocketOptions options = read_options(socket.get());
   EXPECT_EQ(options.nodelay, true);
   EXPECT_EQ(options.cork, true);
   EXPECT_EQ(options.keepalive, true);
@@ -41,7 +41,7 @@ TEST(SocketOptionsTest, ReadsBackWhatWasSet) {
 
 TEST(SocketOptionsTest, ReadsWhatASocketIsBornWith) {
   const Connection connection;
-  const diag::SocketOptions options = read_options(connection.server.get());
+  const tcp::SocketOptions options = read_options(connection.server.get());
   EXPECT_EQ(options.nodelay, false);
   EXPECT_EQ(options.cork, false);
   EXPECT_EQ(options.keepalive, false);
@@ -56,12 +56,12 @@ TEST(SocketOptionsTest, KnowsWhichBufferTheApplicationHasSet) {
   const Connection connection;
   set(connection.client, SOL_SOCKET, SO_SNDBUF, 10'000);
   set(connection.server, SOL_SOCKET, SO_RCVBUF, 20'000);
-  const diag::SocketOptions client = read_options(connection.client.get());
+  const tcp::SocketOptions client = read_options(connection.client.get());
   if (!client.sndbuf_locked) GTEST_SKIP() << "this kernel has no SO_BUF_LOCK";
   EXPECT_EQ(client.sndbuf_locked, true);
   EXPECT_EQ(client.rcvbuf_locked, false);
   EXPECT_EQ(client.sndbuf, 20'000);  // the kernel doubles it
-  const diag::SocketOptions server = read_options(connection.server.get());
+  const tcp::SocketOptions server = read_options(connection.server.get());
   EXPECT_EQ(server.sndbuf_locked, false);
   EXPECT_EQ(server.rcvbuf_locked, true);
   EXPECT_EQ(server.rcvbuf, 40'000);
@@ -71,7 +71,7 @@ TEST(SocketOptionsTest, ReadsAListenersOptions) {
   const Descriptor listener = listen_on_loopback(AF_INET6);
   set(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, 3);
   set(listener, IPPROTO_TCP, TCP_FASTOPEN, 5);
-  const diag::SocketOptions options = read_options(listener.get());
+  const tcp::SocketOptions options = read_options(listener.get());
   EXPECT_GE(options.defer_accept_s.value_or(0), 3);
   EXPECT_EQ(options.fastopen_queue, 5);
   EXPECT_EQ(options.v6only, false);
@@ -80,7 +80,7 @@ TEST(SocketOptionsTest, ReadsAListenersOptions) {
 
 TEST(SocketOptionsTest, ADescriptorThatIsNoSocketHasNoOptions) {
   const Descriptor other(::dup(0));
-  const diag::SocketOptions options = read_options(other.get());
+  const tcp::SocketOptions options = read_options(other.get());
   EXPECT_EQ(options.nodelay, std::nullopt);
   EXPECT_EQ(options.sndbuf, std::nullopt);
   EXPECT_EQ(options.congestion, std::nullopt);

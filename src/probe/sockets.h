@@ -13,7 +13,8 @@
 
 #include "base/result.h"
 #include "base/unique_function.h"
-#include "diag/socket_facts.h"
+#include "tcp/host_counters.h"
+#include "tcp/socket_facts.h"
 
 namespace tailward::probe {
 
@@ -67,13 +68,13 @@ struct SocketSearch {
 };
 
 struct SocketList {
-  std::vector<diag::SocketFacts> sockets;  // by pid, then descriptor
-  std::uint64_t unix_sockets = 0;          // skipped, counted
-  std::uint64_t other_sockets = 0;         // UDP, netlink, …
-  std::uint64_t vanished = 0;              // closed while we looked
-  std::uint64_t denied = 0;                // options not readable; the facts are there without them
-  std::optional<Error> why_denied = {};    // the first of those refusals
-  std::vector<int> pids;                   // the processes looked at
+  std::vector<tcp::SocketFacts> sockets;  // by pid, then descriptor
+  std::uint64_t unix_sockets = 0;         // skipped, counted
+  std::uint64_t other_sockets = 0;        // UDP, netlink, …
+  std::uint64_t vanished = 0;             // closed while we looked
+  std::uint64_t denied = 0;               // options not readable; the facts are there without them
+  std::optional<Error> why_denied = {};   // the first of those refusals
+  std::vector<int> pids;                  // the processes looked at
 };
 
 // Errors: kInvalid (no such process; nothing uses that port), kDenied (with the capability).
@@ -81,15 +82,15 @@ Result<SocketList> list_sockets(const SocketSearch& search);
 
 // sock_diag for the whole network namespace of the calling thread: no owner and no options, and
 // without what is left of closed connections (TIME_WAIT). Cheap: what a watch repeats.
-Result<std::vector<diag::SocketFacts>> dump_sockets();
+Result<std::vector<tcp::SocketFacts>> dump_sockets();
 
 // Of these, the listeners only: quick enough to look at their queues twenty times a second.
-Result<std::vector<diag::SocketFacts>> dump_listeners();
+Result<std::vector<tcp::SocketFacts>> dump_listeners();
 
 // The options of one descriptor of ours.
-diag::SocketOptions read_options(int fd);
+tcp::SocketOptions read_options(int fd);
 
 // Counters since boot, of the network namespace of the calling thread.
-Result<diag::HostCounters> read_counters();
+Result<tcp::HostCounters> read_counters();
 
 }  // namespace tailward::probe

@@ -123,8 +123,8 @@ class Child {
   pid_t pid_ = -1;
 };
 
-inline const diag::SocketFacts* find(const SocketList& list, int fd) {
-  for (const diag::SocketFacts& one : list.sockets) {
+inline const tcp::SocketFacts* find(const SocketList& list, int fd) {
+  for (const tcp::SocketFacts& one : list.sockets) {
     if (one.fd == fd) return &one;
   }
   return nullptr;

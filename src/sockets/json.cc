@@ -18,7 +18,7 @@ void put(Json& object, const char* key, const std::optional<T>& value) {
   put(object, key, value ? Json(*value) : Json(nullptr));
 }
 
-Json locks_of(const diag::SocketOptions& options) {
+Json locks_of(const tcp::SocketOptions& options) {
   if (!options.sndbuf_locked && !options.rcvbuf_locked) return nullptr;
   Json locks = Json::array();
   if (options.sndbuf_locked.value_or(false)) locks.emplace_back("snd");
@@ -26,7 +26,7 @@ Json locks_of(const diag::SocketOptions& options) {
   return locks;
 }
 
-Json to_json(const std::optional<diag::SocketMemory>& memory) {
+Json to_json(const std::optional<tcp::SocketMemory>& memory) {
   if (!memory) return nullptr;
   Json json = Json::object();
   put(json, "rmem_alloc", memory->rmem_alloc);
@@ -59,15 +59,15 @@ Json to_json(const Rates& rates) {
 }
 
 Json to_json(const Socket& socket) {
-  const diag::SocketFacts& facts = socket.facts;
+  const tcp::SocketFacts& facts = socket.facts;
   Json json = Json::object();
   put(json, "pid", facts.pid);
   put(json, "fd", facts.fd);
   put(json, "inode", facts.inode);
   put(json, "uid", facts.uid);
-  put(json, "state", std::string(diag::to_string(facts.state)));
-  put(json, "local", diag::to_string(facts.local));
-  put(json, "remote", diag::to_string(facts.remote));
+  put(json, "state", std::string(tcp::to_string(facts.state)));
+  put(json, "local", tcp::to_string(facts.local));
+  put(json, "remote", tcp::to_string(facts.remote));
   put(json, "recv_queue", facts.recv_queue);
   put(json, "send_queue", facts.send_queue);
   put(json, "options", sockets::to_json(facts.options));
@@ -83,14 +83,14 @@ Json processes_of(const Snapshot& snapshot) {
   for (const ProcessInfo& process : snapshot.processes) {
     json.push_back({{"pid", process.pid},
                     {"name", process.name},
-                    {"runtime", diag::to_string(process.runtime)}});
+                    {"runtime", tcp::to_string(process.runtime)}});
   }
   return json;
 }
 
 }  // namespace
 
-Json to_json(const diag::SocketOptions& options) {
+Json to_json(const tcp::SocketOptions& options) {
   Json json = Json::object();
   put(json, "nodelay", options.nodelay);
   put(json, "cork", options.cork);
@@ -122,7 +122,7 @@ Json to_json(const diag::SocketOptions& options) {
   return json;
 }
 
-Json to_json(const diag::TcpInfo& tcp) {
+Json to_json(const tcp::TcpInfo& tcp) {
   Json json = Json::object();
   put(json, "rto_us", tcp.rto_us);
   put(json, "ato_us", tcp.ato_us);

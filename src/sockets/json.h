@@ -11,7 +11,7 @@ namespace tailward::sockets {
 report::Json to_json(const Snapshot& snapshot, const report::RunInfo& run);
 
 // One options object and one tcp object, as in "sockets".
-report::Json to_json(const diag::SocketOptions& options);
-report::Json to_json(const diag::TcpInfo& tcp);
+report::Json to_json(const tcp::SocketOptions& options);
+report::Json to_json(const tcp::TcpInfo& tcp);
 
 }  // namespace tailward::sockets

@@ -40,7 +40,7 @@ TEST(SocketsJsonTest, HasTheContractsNames) {
 
 TEST(SocketsJsonTest, WhatIsNotKnownIsNullAndEverySocketHasTheSameKeys) {
   probe::SocketList list;
-  list.sockets = {connection_facts(4, 2), diag::SocketFacts{}};
+  list.sockets = {connection_facts(4, 2), tcp::SocketFacts{}};
   const Json json = to_json(snapshot_of(std::move(list)), report::RunInfo{});
   const Json& known = json["sockets"][0];
   const Json& unknown = json["sockets"][1];

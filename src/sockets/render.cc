@@ -46,20 +46,20 @@ Cell rate_cell(double per_second) {
 }
 
 // Which of the process's services a peer has called, unless there is but one.
-std::string service_text(const diag::SocketFacts& facts, const Directions& directions) {
+std::string service_text(const tcp::SocketFacts& facts, const Directions& directions) {
   return directions.services() == 1 ? "" : fmt::format(" on :{}", facts.local.port);
 }
 
-std::string peer_text(const diag::SocketFacts& facts, const Directions& directions) {
+std::string peer_text(const tcp::SocketFacts& facts, const Directions& directions) {
   if (facts.remote.port == 0 && facts.local.port == 0) return "not connected";
   if (facts.remote.port == 0) return fmt::format("not connected, on :{}", facts.local.port);
   if (directions.inbound(facts)) {
-    return fmt::format("from {}{}", diag::to_string(facts.remote), service_text(facts, directions));
+    return fmt::format("from {}{}", tcp::to_string(facts.remote), service_text(facts, directions));
   }
-  return fmt::format("to {}", diag::to_string(facts.remote));
+  return fmt::format("to {}", tcp::to_string(facts.remote));
 }
 
-std::string buffers_text(const diag::SocketOptions& options) {
+std::string buffers_text(const tcp::SocketOptions& options) {
   std::string text;
   if (options.sndbuf_locked.value_or(false)) {
     text += fmt::format(" snd={}", bytes_text(options.sndbuf.value_or(0)));
@@ -71,11 +71,11 @@ std::string buffers_text(const diag::SocketOptions& options) {
 }
 
 // What is set, in words short enough for a column.
-std::string options_text(const diag::SocketFacts& facts) {
-  const diag::SocketOptions& options = facts.options;
+std::string options_text(const tcp::SocketFacts& facts) {
+  const tcp::SocketOptions& options = facts.options;
   if (!options.nodelay) return "not readable";
   std::string text = *options.nodelay ? " nodelay" : " nagle";
-  if (facts.state == diag::TcpState::kListen) text = *options.nodelay ? " nodelay" : "";
+  if (facts.state == tcp::TcpState::kListen) text = *options.nodelay ? " nodelay" : "";
   if (options.cork.value_or(false)) text += " cork";
   if (options.keepalive.value_or(false)) {
     text += fmt::format(" keepalive={}s", options.keepidle_s.value_or(0));
@@ -87,7 +87,7 @@ std::string options_text(const diag::SocketFacts& facts) {
   }
   if (options.reuseport.value_or(false)) text += " reuseport";
   if (options.defer_accept_s.value_or(0) > 0) text += " defer-accept";
-  if (facts.state == diag::TcpState::kListen) {
+  if (facts.state == tcp::TcpState::kListen) {
     if (options.reuseaddr.value_or(false)) text += " reuseaddr";
     if (options.fastopen_queue.value_or(0) > 0) text += " fastopen";
     if (options.v6only.value_or(false)) text += " v6only";
@@ -95,7 +95,7 @@ std::string options_text(const diag::SocketFacts& facts) {
   return text.empty() ? "–" : text.substr(1);
 }
 
-std::string fd_text(const diag::SocketFacts& facts, bool with_pid) {
+std::string fd_text(const tcp::SocketFacts& facts, bool with_pid) {
   if (facts.fd < 0) return "?";
   return with_pid ? fmt::format("{}/{}", facts.pid, facts.fd) : fmt::format("{}", facts.fd);
 }
@@ -167,7 +167,7 @@ void add_listeners(report::Report& report, const Context& context) {
   for (std::size_t at = 0; at < shown; ++at) {
     const Socket& socket = *context.listeners[at];
     table.rows.push_back(
-        {context.fd_cell(socket), text_cell(diag::to_string(socket.facts.local)),
+        {context.fd_cell(socket), text_cell(tcp::to_string(socket.facts.local)),
          report::count_cell(socket.facts.recv_queue), report::count_cell(socket.facts.send_queue),
          text_cell(options_text(socket.facts)), text_cell(codes_of(socket), emphasis_of(socket))});
   }
@@ -191,12 +191,12 @@ report::Table connection_table(const Context& context, const std::vector<const S
                    {"remarks", Align::kLeft}};
   const bool all_established = std::all_of(
       sockets.begin(), sockets.end(),
-      [](const Socket* socket) { return socket->facts.state == diag::TcpState::kEstablished; });
+      [](const Socket* socket) { return socket->facts.state == tcp::TcpState::kEstablished; });
   for (const Socket* socket : sockets) {
-    const diag::TcpInfo& tcp = socket->facts.tcp;
+    const tcp::TcpInfo& tcp = socket->facts.tcp;
     table.rows.push_back({context.fd_cell(*socket),
                           text_cell(peer_text(socket->facts, context.directions)),
-                          text_cell(std::string(diag::to_string(socket->facts.state))),
+                          text_cell(std::string(tcp::to_string(socket->facts.state))),
                           ms_cell(tcp.rtt_us), bytes_cell(tcp.bytes_sent),
                           bytes_cell(tcp.bytes_received), text_cell(options_text(socket->facts)),
                           text_cell(codes_of(*socket), emphasis_of(*socket))});
@@ -239,10 +239,10 @@ std::optional<std::uint32_t> quantile(std::vector<std::uint32_t>& values, double
 std::map<std::string, Group> groups_of(const Context& context) {
   std::map<std::string, Group> groups;
   for (const Socket* socket : context.connections) {
-    const diag::SocketFacts& facts = socket->facts;
+    const tcp::SocketFacts& facts = socket->facts;
     std::string key = peer_text(facts, context.directions);
     if (facts.remote.port != 0 && context.directions.inbound(facts)) {
-      key = fmt::format("from {}{}", diag::to_string(facts.remote.address),
+      key = fmt::format("from {}{}", tcp::to_string(facts.remote.address),
                         service_text(facts, context.directions));
     }
     Group& group = groups[key];
@@ -250,7 +250,7 @@ std::map<std::string, Group> groups_of(const Context& context) {
     group.remarks += socket->remarks.empty() ? 0 : 1;
     group.sent += facts.tcp.bytes_sent.value_or(0);
     group.received += facts.tcp.bytes_received.value_or(0);
-    ++group.states[diag::to_string(facts.state)];
+    ++group.states[tcp::to_string(facts.state)];
     ++group.options[options_text(facts)];
     if (facts.tcp.rtt_us) group.rtts.push_back(*facts.tcp.rtt_us);
   }
@@ -395,7 +395,7 @@ std::string processes_text(const Snapshot& snapshot) {
   for (std::size_t at = 0; at < std::min(snapshot.processes.size(), kShown); ++at) {
     const ProcessInfo& process = snapshot.processes[at];
     text += fmt::format("{}{} (pid {}, {})", at > 0 ? ", " : "", process.name, process.pid,
-                        diag::to_string(process.runtime));
+                        tcp::to_string(process.runtime));
   }
   if (snapshot.processes.size() > kShown) {
     text += fmt::format(" and {} more", snapshot.processes.size() - kShown);
@@ -408,7 +408,7 @@ std::string summary_of(const Context& context) {
   std::uint64_t inbound = 0;
   std::uint64_t remarked = 0;
   for (const Socket* socket : context.connections) {
-    ++states[diag::to_string(socket->facts.state)];
+    ++states[tcp::to_string(socket->facts.state)];
     inbound += context.directions.inbound(socket->facts) ? 1 : 0;
     remarked += socket->remarks.empty() ? 0 : 1;
   }

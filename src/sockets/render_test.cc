@@ -69,7 +69,7 @@ TEST(SocketsRenderTest, ManyPeersLeaveARest) {
 
 TEST(SocketsRenderTest, FitsInto80ColumnsWithLongAddressesAndManyOptions) {
   probe::SocketList list = service(3);
-  for (diag::SocketFacts& facts : list.sockets) {
+  for (tcp::SocketFacts& facts : list.sockets) {
     facts.remote.address.bytes = {0x20, 0x01, 0x0d, 0xb8, 0x12, 0x34, 0x56, 0x78,
                                   0x9a, 0xbc, 0xde, 0xf0, 0x12, 0x34, 0x56, 0x78};
     facts.options.cork = true;
@@ -78,7 +78,7 @@ TEST(SocketsRenderTest, FitsInto80ColumnsWithLongAddressesAndManyOptions) {
     facts.options.user_timeout_ms = 30'000;
     facts.options.reuseport = true;
   }
-  list.sockets[2].state = diag::TcpState::kCloseWait;
+  list.sockets[2].state = tcp::TcpState::kCloseWait;
   EXPECT_LE(widest_line(text_of(snapshot_of(list))), 80);
   EXPECT_LE(widest_line(text_of(snapshot_of(service(100)))), 80);
 }
@@ -88,8 +88,8 @@ TEST(SocketsRenderTest, ASharedSocketStandsOnce) {
   list.sockets.push_back(list.sockets[0]);
   list.sockets.back().pid = 101;
   list.pids = {100, 101};
-  const Snapshot snapshot = judge(std::move(list), {{100, "nginx", diag::Runtime::kNginx},
-                                                    {101, "nginx", diag::Runtime::kNginx}});
+  const Snapshot snapshot = judge(std::move(list), {{100, "nginx", tcp::Runtime::kNginx},
+                                                    {101, "nginx", tcp::Runtime::kNginx}});
   const std::string text = text_of(snapshot);
   EXPECT_TRUE(has(text, "1 listener, 1 connection ")) << text;
   EXPECT_TRUE(has(text, "1 more descriptor")) << text;
@@ -100,7 +100,7 @@ TEST(SocketsRenderTest, ARemarkNamesItsSocketsAndTheSentenceIsOfTheWorst) {
   probe::SocketList list = service(4);
   list.sockets[1].options.linger_s = 5;
   list.sockets[3].options.linger_s = 0;
-  list.sockets[4].state = diag::TcpState::kListen;
+  list.sockets[4].state = tcp::TcpState::kListen;
   list.sockets[4].recv_queue = list.sockets[4].send_queue = 5;
   const std::string text = text_of(snapshot_of(std::move(list)));
   EXPECT_TRUE(has(text, "not-default (fd 10, 12): 2 sockets")) << text;
@@ -126,7 +126,7 @@ TEST(SocketsRenderTest, SaysWhatCouldNotBeRead) {
 TEST(SocketsRenderTest, DirectionIsToldByListenersOrElseByPorts) {
   const Snapshot snapshot = snapshot_of(service(0));
   const Directions directions(snapshot);
-  diag::SocketFacts facts = connection_facts(9, 2);
+  tcp::SocketFacts facts = connection_facts(9, 2);
   EXPECT_TRUE(directions.inbound(facts));
   facts.local.port = 45'000;
   facts.remote.port = 5432;

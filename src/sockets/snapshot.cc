@@ -13,13 +13,13 @@ namespace {
 constexpr std::uint16_t kFirstEphemeral = 32'768;
 
 using Key = std::tuple<int, int, std::uint32_t>;
-Key key_of(const diag::SocketFacts& facts) { return {facts.pid, facts.fd, facts.inode}; }
+Key key_of(const tcp::SocketFacts& facts) { return {facts.pid, facts.fd, facts.inode}; }
 
-diag::Runtime runtime_of(const Snapshot& snapshot, int pid) {
+tcp::Runtime runtime_of(const Snapshot& snapshot, int pid) {
   for (const ProcessInfo& process : snapshot.processes) {
     if (process.pid == pid) return process.runtime;
   }
-  return diag::Runtime::kUnknown;
+  return tcp::Runtime::kUnknown;
 }
 
 template <class T>
@@ -28,7 +28,7 @@ double per_second(std::optional<T> now, std::optional<T> before, Duration apart)
   return static_cast<double>(*now - *before) / to_seconds(apart);
 }
 
-Rates rates_of(const diag::TcpInfo& now, const diag::TcpInfo& before, Duration apart) {
+Rates rates_of(const tcp::TcpInfo& now, const tcp::TcpInfo& before, Duration apart) {
   constexpr double kUsPerSecond = 1e6;
   return {.sent_bytes = per_second(now.bytes_sent, before.bytes_sent, apart),
           .received_bytes = per_second(now.bytes_received, before.bytes_received, apart),
@@ -60,7 +60,7 @@ Snapshot judge(probe::SocketList list, std::vector<ProcessInfo> processes) {
                     .denied = list.denied,
                     .why_denied = std::move(list.why_denied)};
   snapshot.sockets.reserve(list.sockets.size());
-  for (diag::SocketFacts& facts : list.sockets) {
+  for (tcp::SocketFacts& facts : list.sockets) {
     auto remarks = diag::socket_remarks(facts, runtime_of(snapshot, facts.pid));
     snapshot.sockets.push_back({std::move(facts), std::move(remarks)});
   }
@@ -68,7 +68,7 @@ Snapshot judge(probe::SocketList list, std::vector<ProcessInfo> processes) {
 }
 
 void compare(Snapshot& now, const Snapshot& earlier, Duration apart) {
-  std::map<Key, const diag::SocketFacts*> before;
+  std::map<Key, const tcp::SocketFacts*> before;
   for (const Socket& socket : earlier.sockets) before[key_of(socket.facts)] = &socket.facts;
   for (Socket& socket : now.sockets) {
     const auto found = before.find(key_of(socket.facts));
@@ -80,7 +80,7 @@ void compare(Snapshot& now, const Snapshot& earlier, Duration apart) {
   now.apart = apart;
 }
 
-bool is_listener(const Socket& socket) { return socket.facts.state == diag::TcpState::kListen; }
+bool is_listener(const Socket& socket) { return socket.facts.state == tcp::TcpState::kListen; }
 
 Directions::Directions(const Snapshot& snapshot) {
   for (const Socket& socket : snapshot.sockets) {
@@ -90,7 +90,7 @@ Directions::Directions(const Snapshot& snapshot) {
   listening_.erase(std::unique(listening_.begin(), listening_.end()), listening_.end());
 }
 
-bool Directions::inbound(const diag::SocketFacts& facts) const {
+bool Directions::inbound(const tcp::SocketFacts& facts) const {
   if (std::binary_search(listening_.begin(), listening_.end(), facts.local.port)) return true;
   return facts.local.port < kFirstEphemeral && facts.remote.port >= kFirstEphemeral;
 }
@@ -98,7 +98,7 @@ bool Directions::inbound(const diag::SocketFacts& facts) const {
 Counts count(const Snapshot& snapshot) {
   Counts counts;
   for (const Socket& socket : snapshot.sockets) {
-    ++counts.states[diag::to_string(socket.facts.state)];
+    ++counts.states[tcp::to_string(socket.facts.state)];
     for (const diag::SocketRemark& remark : socket.remarks) ++counts.remarks[remark.code];
   }
   return counts;

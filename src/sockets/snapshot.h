@@ -21,7 +21,7 @@ namespace tailward::sockets {
 struct ProcessInfo {
   int pid = 0;
   std::string name;
-  diag::Runtime runtime = diag::Runtime::kUnknown;
+  tcp::Runtime runtime = tcp::Runtime::kUnknown;
 };
 
 // Per second, between two looks.
@@ -35,7 +35,7 @@ struct Rates {
 };
 
 struct Socket {
-  diag::SocketFacts facts;
+  tcp::SocketFacts facts;
   std::vector<diag::SocketRemark> remarks = {};  // worst first
   std::optional<Rates> rates = {};               // empty: the socket is new, or there was one look
 };
@@ -62,7 +62,7 @@ void compare(Snapshot& now, const Snapshot& earlier, Duration apart);
 class Directions {
  public:
   explicit Directions(const Snapshot& snapshot);
-  [[nodiscard]] bool inbound(const diag::SocketFacts& facts) const;
+  [[nodiscard]] bool inbound(const tcp::SocketFacts& facts) const;
   [[nodiscard]] std::size_t services() const { return listening_.size(); }  // ports listened on
 
  private:

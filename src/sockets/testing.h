@@ -7,19 +7,19 @@
 
 namespace tailward::sockets {
 
-inline diag::SocketAddress v4(std::uint8_t last, std::uint16_t port) {
-  diag::SocketAddress address;
+inline tcp::SocketAddress v4(std::uint8_t last, std::uint16_t port) {
+  tcp::SocketAddress address;
   address.address.bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, last};
   address.port = port;
   return address;
 }
 
-inline diag::SocketFacts listener_facts(std::uint16_t port, std::uint32_t inode) {
-  diag::SocketFacts facts;
+inline tcp::SocketFacts listener_facts(std::uint16_t port, std::uint32_t inode) {
+  tcp::SocketFacts facts;
   facts.fd = 3;
   facts.pid = 100;
   facts.inode = inode;
-  facts.state = diag::TcpState::kListen;
+  facts.state = tcp::TcpState::kListen;
   facts.local = v4(1, port);
   facts.send_queue = 511;
   facts.options.nodelay = false;
@@ -27,12 +27,12 @@ inline diag::SocketFacts listener_facts(std::uint16_t port, std::uint32_t inode)
   return facts;
 }
 
-inline diag::SocketFacts connection_facts(int fd, std::uint8_t peer) {
-  diag::SocketFacts facts;
+inline tcp::SocketFacts connection_facts(int fd, std::uint8_t peer) {
+  tcp::SocketFacts facts;
   facts.fd = fd;
   facts.pid = 100;
   facts.inode = static_cast<std::uint32_t>(1'000 + fd);
-  facts.state = diag::TcpState::kEstablished;
+  facts.state = tcp::TcpState::kEstablished;
   facts.local = v4(1, 8080);
   facts.remote = v4(peer, static_cast<std::uint16_t>(40'000 + fd));
   facts.options.nodelay = true;
@@ -60,7 +60,7 @@ inline probe::SocketList service(int connections) {
 }
 
 inline Snapshot snapshot_of(probe::SocketList list) {
-  return judge(std::move(list), {{100, "app", diag::Runtime::kGo}});
+  return judge(std::move(list), {{100, "app", tcp::Runtime::kGo}});
 }
 
 }  // namespace tailward::sockets

@@ -16,8 +16,8 @@ constexpr const char* kForms =
     "10.0.0.0/8, 10.0.0.1:443, [::1]:443";
 constexpr int kMapped = 96;  // bits before an IPv4 address in an IPv6 one
 
-std::optional<diag::Address> parse_address(const std::string& text, bool& is_v4) {
-  diag::Address address;
+std::optional<tcp::Address> parse_address(const std::string& text, bool& is_v4) {
+  tcp::Address address;
   is_v4 = ::inet_pton(AF_INET, text.c_str(), address.bytes.data() + kMapped / 8) == 1;
   if (is_v4) {
     address.bytes[10] = address.bytes[11] = 0xff;
@@ -52,7 +52,7 @@ std::optional<RemoteFilter> parse(std::string_view text) {
     port = text.substr(text.find(':') + 1);
   }
   bool is_v4 = false;
-  const std::optional<diag::Address> parsed = parse_address(std::string(address), is_v4);
+  const std::optional<tcp::Address> parsed = parse_address(std::string(address), is_v4);
   if (!parsed) return std::nullopt;
   filter.address = *parsed;
   if (prefix) {
@@ -70,7 +70,7 @@ std::optional<RemoteFilter> parse(std::string_view text) {
 
 }  // namespace
 
-bool RemoteFilter::matches(const diag::SocketAddress& remote) const {
+bool RemoteFilter::matches(const tcp::SocketAddress& remote) const {
   if (port && *port != remote.port) return false;
   for (int bit = 0; bit < prefix; bit += 8) {
     const auto at = static_cast<std::size_t>(bit / 8);
@@ -86,14 +86,14 @@ Result<RemoteFilter> parse_remote(std::string_view text) {
   return fail(ErrorKind::kInvalid, fmt::format("'{}' is no address", text), kForms);
 }
 
-std::set<std::uint16_t> server_ports(std::span<const diag::SocketFacts> sockets) {
+std::set<std::uint16_t> server_ports(std::span<const tcp::SocketFacts> sockets) {
   std::set<std::uint16_t> listening;
-  for (const diag::SocketFacts& one : sockets) {
-    if (one.state == diag::TcpState::kListen) listening.insert(one.local.port);
+  for (const tcp::SocketFacts& one : sockets) {
+    if (one.state == tcp::TcpState::kListen) listening.insert(one.local.port);
   }
   std::set<std::uint16_t> ports;
-  for (const diag::SocketFacts& one : sockets) {
-    if (one.state != diag::TcpState::kEstablished) continue;
+  for (const tcp::SocketFacts& one : sockets) {
+    if (one.state != tcp::TcpState::kEstablished) continue;
     ports.insert(listening.contains(one.local.port) ? one.local.port : one.remote.port);
   }
   return ports;

@@ -12,17 +12,17 @@
 
 #include "base/result.h"
 #include "base/rng.h"
-#include "diag/segment.h"
-#include "diag/socket_facts.h"
+#include "tcp/segment.h"
+#include "tcp/socket_facts.h"
 
 namespace tailward::treat {
 
 // Peers by address, by network or by address and port.
 struct RemoteFilter {
-  diag::Address address;
+  tcp::Address address;
   int prefix = 128;  // bits; of an IPv4 network 96 + its own
   std::optional<std::uint16_t> port = {};
-  [[nodiscard]] bool matches(const diag::SocketAddress& remote) const;
+  [[nodiscard]] bool matches(const tcp::SocketAddress& remote) const;
 };
 
 // "10.0.0.1", "10.0.0.0/8", "10.0.0.1:443", "::1", "[::1]:443", "2001:db8::/32".
@@ -31,10 +31,10 @@ Result<RemoteFilter> parse_remote(std::string_view text);
 
 // Of each established connection the port of its server: the local one if a socket among these
 // listens on it, else the peer's. Which number is the greater says nothing.
-std::set<std::uint16_t> server_ports(std::span<const diag::SocketFacts> sockets);
+std::set<std::uint16_t> server_ports(std::span<const tcp::SocketFacts> sockets);
 
 struct Candidate {
-  diag::SocketAddress remote;
+  tcp::SocketAddress remote;
   std::uint64_t activity = 0;  // bytes moved until now
 };
 

@@ -7,12 +7,12 @@
 namespace tailward::treat {
 namespace {
 
-diag::SocketAddress peer(std::string_view address, std::uint16_t port) {
+tcp::SocketAddress peer(std::string_view address, std::uint16_t port) {
   return {parse_remote(address)->address, port};
 }
 
-diag::SocketFacts a_socket(diag::TcpState state, std::uint16_t local, std::uint16_t remote) {
-  diag::SocketFacts facts;
+tcp::SocketFacts a_socket(tcp::TcpState state, std::uint16_t local, std::uint16_t remote) {
+  tcp::SocketFacts facts;
   facts.state = state;
   facts.local.port = local;
   facts.remote.port = remote;
@@ -20,8 +20,8 @@ diag::SocketFacts a_socket(diag::TcpState state, std::uint16_t local, std::uint1
 }
 
 TEST(ChoiceTest, TakesForTheServersPortTheOneThatIsListenedOn) {
-  using diag::TcpState;
-  const std::vector<diag::SocketFacts> both = {
+  using tcp::TcpState;
+  const std::vector<tcp::SocketFacts> both = {
       a_socket(TcpState::kListen, 60'000, 0),
       a_socket(TcpState::kEstablished, 60'000, 33'000),  // a server above the ephemeral ports
       a_socket(TcpState::kEstablished, 33'001, 50'051),  // a client of such a server

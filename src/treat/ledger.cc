@@ -273,11 +273,11 @@ void Ledger::restore_strays(const std::vector<std::uint32_t>& missing, Rollback&
   std::vector<std::string>
       blind;  // for each process why its namespace could not be searched, or ""
   for (const probe::Process& process : processes_) {
-    Result<std::vector<diag::SocketFacts>> sockets;
+    Result<std::vector<tcp::SocketFacts>> sockets;
     const Result<void> entered =
         process.in_network_namespace([&sockets] { sockets = probe::dump_sockets(); });
     if (entered && sockets) {
-      for (const diag::SocketFacts& one : *sockets) alive.insert(one.inode);
+      for (const tcp::SocketFacts& one : *sockets) alive.insert(one.inode);
       blind.emplace_back();
     } else {
       blind.push_back("it is not known whether a connection lives on elsewhere: " +
@@ -311,7 +311,7 @@ probe::Descriptor Ledger::find_stray(const Entry& entry) const {
   const auto look = [&] {
     const auto list = probe::list_sockets({.port = entry.target.local_port, .options = false});
     if (!list) return;
-    for (const diag::SocketFacts& one : list->sockets) {
+    for (const tcp::SocketFacts& one : list->sockets) {
       if (one.inode != entry.target.inode || found.valid()) continue;
       const Result<probe::Process> owner = probe::Process::open(one.pid);
       if (!owner) continue;

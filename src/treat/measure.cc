@@ -19,7 +19,7 @@ bool waited_for_data(const diag::Turn& turn) {
 // Which subject each connection of the capture is.
 std::vector<const Subject*> subjects_of(const diag::PacketAnalysis& packets,
                                         std::span<const Subject> subjects) {
-  std::map<std::pair<diag::SocketAddress, diag::SocketAddress>, const Subject*> known;
+  std::map<std::pair<tcp::SocketAddress, tcp::SocketAddress>, const Subject*> known;
   for (const Subject& one : subjects) {
     if (one.counts) known[{one.local, one.remote}] = &one;
   }

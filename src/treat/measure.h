@@ -13,8 +13,8 @@
 #include "base/rng.h"
 #include "base/time.h"
 #include "diag/packets.h"
-#include "diag/socket_facts.h"
 #include "stats/interval.h"
+#include "tcp/socket_facts.h"
 #include "treat/effect.h"
 
 namespace tailward::treat {
@@ -42,8 +42,8 @@ struct Windows {
 
 // What measuring needs of a connection.
 struct Subject {
-  diag::SocketAddress local;
-  diag::SocketAddress remote;
+  tcp::SocketAddress local;
+  tcp::SocketAddress remote;
   std::uint32_t inode = 0;
   bool treated = false;
   bool counts = true;  // false: could not be treated though it was drawn

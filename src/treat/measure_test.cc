@@ -8,8 +8,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-diag::SocketAddress at_port(std::uint16_t port) {
-  diag::SocketAddress address;
+tcp::SocketAddress at_port(std::uint16_t port) {
+  tcp::SocketAddress address;
   address.port = port;
   return address;
 }

@@ -97,7 +97,7 @@ report::Table connections_table(const std::vector<Connection>& connections,
     std::vector<report::Cell> row;
     if (!one_pid) row.push_back({std::to_string(one.pid), static_cast<double>(one.pid)});
     row.push_back({std::to_string(one.target.fd), static_cast<double>(one.target.fd)});
-    row.push_back(report::text_cell(diag::to_string(one.remote)));
+    row.push_back(report::text_cell(tcp::to_string(one.remote)));
     row.push_back(report::text_cell(half_of(one)));
     row.push_back(
         report::text_cell(one.treatable && one.treated ? change_text(one, settings) : ""));
@@ -335,8 +335,8 @@ Json connections_json(const std::vector<Connection>& connections,
     Json entry{
         {"pid", one.pid},
         {"fd", one.target.fd},
-        {"local", diag::to_string(one.local)},
-        {"remote", diag::to_string(one.remote)},
+        {"local", tcp::to_string(one.local)},
+        {"remote", tcp::to_string(one.remote)},
         {"half", one.treatable ? Json(one.treated ? "treated" : "untreated") : Json(nullptr)},
         {"applied", one.applied},
         {"late", one.late}};

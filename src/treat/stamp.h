@@ -5,7 +5,7 @@
 
 namespace tailward::treat {
 
-// CLOCK_REALTIME, since 1970 (UTC), as diag::Segment::at. May step. Thread-safe.
+// CLOCK_REALTIME, since 1970 (UTC), as tcp::Segment::at. May step. Thread-safe.
 Duration wall_stamp();
 
 }  // namespace tailward::treat

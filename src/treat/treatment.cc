@@ -72,7 +72,7 @@ std::string_view to_string(Design design) {
 Result<std::unique_ptr<Treatment>> Treatment::prepare(const TreatmentOptions& options) {
   if (const Result<void> fine = keepable(options); !fine) return fail(fine.error());
   std::unique_ptr<Treatment> treatment(new Treatment(options));
-  std::vector<diag::SocketFacts> found;
+  std::vector<tcp::SocketFacts> found;
   if (const Result<void> done = treatment->find(found); !done) return fail(done.error());
   Result<std::unique_ptr<Guardian>> guardian =
       Guardian::start(treatment->processes_, options.settings);
@@ -83,15 +83,15 @@ Result<std::unique_ptr<Treatment>> Treatment::prepare(const TreatmentOptions& op
   return treatment;
 }
 
-Result<void> Treatment::find(std::vector<diag::SocketFacts>& found) {
+Result<void> Treatment::find(std::vector<tcp::SocketFacts>& found) {
   const Result<probe::SocketList> list =
       probe::list_sockets({.pid = options_.pid, .port = options_.port, .options = false});
   if (!list) return fail(list.error());
   std::set<std::uint32_t> seen;
   std::size_t established = 0;
   std::size_t nobodys = 0;
-  for (const diag::SocketFacts& one : list->sockets) {
-    if (one.state != diag::TcpState::kEstablished) continue;
+  for (const tcp::SocketFacts& one : list->sockets) {
+    if (one.state != tcp::TcpState::kEstablished) continue;
     if (!seen.insert(one.inode).second) continue;  // shared by processes that were forked
     ++established;
     if (options_.remote && !options_.remote->matches(one.remote)) continue;
@@ -113,7 +113,7 @@ Result<void> Treatment::find(std::vector<diag::SocketFacts>& found) {
                 "tailward sockets shows what there is");
   }
   std::set<int> pids;
-  for (const diag::SocketFacts& one : found) pids.insert(one.pid);
+  for (const tcp::SocketFacts& one : found) pids.insert(one.pid);
   for (const int pid : pids) {
     Result<probe::Process> process = probe::Process::open(pid);
     if (process)
@@ -128,16 +128,16 @@ Result<void> Treatment::find(std::vector<diag::SocketFacts>& found) {
 
 // The ports by which the kernel is to filter: of each connection the server's, so that new
 // connections are seen, too.
-void Treatment::choose_ports(const std::vector<diag::SocketFacts>& all) {
-  std::vector<diag::SocketFacts> sockets;
-  for (const diag::SocketFacts& one : all) {
-    const bool meant = one.state == diag::TcpState::kEstablished &&
+void Treatment::choose_ports(const std::vector<tcp::SocketFacts>& all) {
+  std::vector<tcp::SocketFacts> sockets;
+  for (const tcp::SocketFacts& one : all) {
+    const bool meant = one.state == tcp::TcpState::kEstablished &&
                        (!options_.remote || options_.remote->matches(one.remote));
-    if (meant || one.state == diag::TcpState::kListen) sockets.push_back(one);
+    if (meant || one.state == tcp::TcpState::kListen) sockets.push_back(one);
   }
   // A worker's connections may have been accepted by another process, which has the listener.
   const auto look = [&sockets] {
-    const Result<std::vector<diag::SocketFacts>> listeners = probe::dump_listeners();
+    const Result<std::vector<tcp::SocketFacts>> listeners = probe::dump_listeners();
     if (listeners) sockets.insert(sockets.end(), listeners->begin(), listeners->end());
   };
   static_cast<void>(processes_[0].in_network_namespace(look));
@@ -148,7 +148,7 @@ void Treatment::choose_ports(const std::vector<diag::SocketFacts>& all) {
   analyser_ = std::make_unique<diag::PacketAnalyser>(ports_, limits);
 }
 
-Connection& Treatment::note(const diag::SocketFacts& facts) {
+Connection& Treatment::note(const tcp::SocketFacts& facts) {
   Connection& made = connections_.emplace_back();
   made.pid = facts.pid;
   made.local = facts.local;
@@ -178,10 +178,10 @@ Connection& Treatment::note(const diag::SocketFacts& facts) {
   return made;
 }
 
-Result<void> Treatment::note_all(const std::vector<diag::SocketFacts>& found) {
+Result<void> Treatment::note_all(const std::vector<tcp::SocketFacts>& found) {
   std::size_t treatable = 0;
   std::size_t already = 0;
-  for (const diag::SocketFacts& one : found) {
+  for (const tcp::SocketFacts& one : found) {
     const Connection& made = note(one);
     treatable += made.treatable ? 1 : 0;
     already += made.outcome == Outcome::kAlready ? 1 : 0;
@@ -248,7 +248,7 @@ void Treatment::open_capture() {
 }
 
 bool Treatment::take_packets(Duration wait) {
-  probe::SegmentSink sink = [this](const diag::Segment& segment) { analyser_->add(segment); };
+  probe::SegmentSink sink = [this](const tcp::Segment& segment) { analyser_->add(segment); };
   const Result<std::size_t> got = capture_->poll(wait, sink);
   if (!got) result_.no_capture = got.error();
   return static_cast<bool>(got);
@@ -258,9 +258,9 @@ void Treatment::take_snapshot() {
   if (capture_ != nullptr) return;
   std::vector<Snapshot>& into = snapshots_.emplace_back();
   const auto look = [&into] {
-    const Result<std::vector<diag::SocketFacts>> sockets = probe::dump_sockets();
+    const Result<std::vector<tcp::SocketFacts>> sockets = probe::dump_sockets();
     if (!sockets) return;
-    for (const diag::SocketFacts& one : *sockets) {
+    for (const tcp::SocketFacts& one : *sockets) {
       into.push_back({one.inode, one.tcp.busy_us.value_or(0), one.tcp.data_segs_out.value_or(0)});
     }
   };
@@ -301,8 +301,8 @@ void Treatment::look_for_new() {
   if (!list) return;
   std::set<std::uint32_t> known;
   for (const Connection& one : connections_) known.insert(one.target.inode);
-  for (const diag::SocketFacts& one : list->sockets) {
-    if (one.state != diag::TcpState::kEstablished || one.fd < 0) continue;
+  for (const tcp::SocketFacts& one : list->sockets) {
+    if (one.state != tcp::TcpState::kEstablished || one.fd < 0) continue;
     if (options_.remote && !options_.remote->matches(one.remote)) continue;
     if (!known.insert(one.inode).second || connections_.size() >= Ledger::kConnectionsMax) continue;
     Connection& made = note(one);

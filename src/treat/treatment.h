@@ -17,9 +17,9 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "diag/packets.h"
-#include "diag/socket_facts.h"
 #include "probe/capture.h"
 #include "probe/sockets.h"
+#include "tcp/socket_facts.h"
 #include "treat/choice.h"
 #include "treat/guardian.h"
 #include "treat/measure.h"
@@ -50,8 +50,8 @@ std::string_view to_string(Design design);
 struct Connection {
   Target target;
   int pid = 0;
-  diag::SocketAddress local;
-  diag::SocketAddress remote;
+  tcp::SocketAddress local;
+  tcp::SocketAddress remote;
   std::uint64_t activity = 0;
   bool noted = false;                   // `before` is known
   bool treatable = false;               // noted, and there is something to change
@@ -111,11 +111,11 @@ class Treatment {
  private:
   explicit Treatment(const TreatmentOptions& options) : options_(options), rng_(options.seed) {}
 
-  Result<void> find(std::vector<diag::SocketFacts>& found);
-  Result<void> note_all(const std::vector<diag::SocketFacts>& found);
-  Connection& note(const diag::SocketFacts& facts);
+  Result<void> find(std::vector<tcp::SocketFacts>& found);
+  Result<void> note_all(const std::vector<tcp::SocketFacts>& found);
+  Connection& note(const tcp::SocketFacts& facts);
   void draw();
-  void choose_ports(const std::vector<diag::SocketFacts>& all);
+  void choose_ports(const std::vector<tcp::SocketFacts>& all);
   void open_capture();
   struct Stretch {
     std::string_view name;

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace tailward::diag {
+namespace tailward::tcp {
 
 // How far `a` lies behind `b`; negative: before it.
 constexpr std::int32_t distance(std::uint32_t a, std::uint32_t b) {
@@ -17,4 +17,4 @@ inline constexpr Side kClient = 0;
 inline constexpr Side kServer = 1;
 constexpr Side other(Side side) { return static_cast<Side>(1 - side); }
 
-}  // namespace tailward::diag
+}  // namespace tailward::tcp

@@ -1,10 +1,10 @@
-#include "diag/segment.h"
+#include "tcp/address.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-namespace tailward::diag {
+namespace tailward::tcp {
 namespace {
 
 Address v6(std::initializer_list<unsigned> groups) {
@@ -54,4 +54,4 @@ TEST(AddressTest, KnowsLoopback) {
 }
 
 }  // namespace
-}  // namespace tailward::diag
+}  // namespace tailward::tcp

@@ -1,11 +1,11 @@
-#include "diag/segment.h"
+#include "tcp/address.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 
-namespace tailward::diag {
+namespace tailward::tcp {
 
 namespace {
 
@@ -63,4 +63,4 @@ std::string to_string(const SocketAddress& address) {
   return fmt::format(fmt::runtime(form), to_string(address.address), address.port);
 }
 
-}  // namespace tailward::diag
+}  // namespace tailward::tcp

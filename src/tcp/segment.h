@@ -4,32 +4,13 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "base/time.h"
+#include "tcp/address.h"
 
-namespace tailward::diag {
-
-// IPv4 addresses stand as IPv4-mapped IPv6 ones (RFC 4291, section 2.5.5.2).
-struct Address {
-  std::array<std::uint8_t, 16> bytes{};
-  friend auto operator<=>(const Address&, const Address&) = default;
-  [[nodiscard]] bool is_v4() const;
-  [[nodiscard]] bool is_loopback() const;
-};
-
-struct SocketAddress {
-  Address address;
-  std::uint16_t port = 0;
-  friend auto operator<=>(const SocketAddress&, const SocketAddress&) = default;
-};
-
-// "10.0.0.1", "::1"; with a port "10.0.0.1:80", "[::1]:80".
-std::string to_string(const Address& address);
-std::string to_string(const SocketAddress& address);
+namespace tailward::tcp {
 
 struct SackBlock {
   std::uint32_t begin = 0;
@@ -64,4 +45,4 @@ struct Segment {
   std::uint8_t sack_count = 0;
 };
 
-}  // namespace tailward::diag
+}  // namespace tailward::tcp

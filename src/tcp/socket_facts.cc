@@ -1,6 +1,6 @@
-#include "diag/socket_facts.h"
+#include "tcp/socket_facts.h"
 
-namespace tailward::diag {
+namespace tailward::tcp {
 
 std::string_view to_string(TcpState state) {
   switch (state) {
@@ -32,4 +32,4 @@ std::string_view to_string(TcpState state) {
   return "UNKNOWN";
 }
 
-}  // namespace tailward::diag
+}  // namespace tailward::tcp

@@ -1,6 +1,6 @@
-#include "diag/socket_facts.h"
+#include "tcp/host_counters.h"
 
-namespace tailward::diag {
+namespace tailward::tcp {
 namespace {
 
 std::uint64_t risen(std::uint64_t after, std::uint64_t before) {
@@ -25,4 +25,4 @@ HostCounters difference(const HostCounters& after, const HostCounters& before) {
   };
 }
 
-}  // namespace tailward::diag
+}  // namespace tailward::tcp
