@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares the tables of docs/reference with real output: each field that is there is documented, and each documented
-field is there, but for the optional ones.
+field is there, but for the optional ones. The documents' flags exist, and their links lead somewhere.
 
     reference_test.py --program build/dev/apps/tailward [TEST…]
 """
@@ -19,7 +19,8 @@ from pathlib import Path
 import script
 
 PROGRAM = None
-REFERENCE = Path(__file__).resolve().parents[2] / "docs/reference"
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs/reference"
 FOUND = 1  # the exit code of a verb that found something, or of an experiment whose claim a busy machine broke
 
 
@@ -32,6 +33,10 @@ def tables(page):
         elif match := re.match(r"\| `([a-z0-9_]+)` \| (.*)", line):
             found.setdefault(heading, {})[match[1]] = "*optional*" in match[2]
     return found
+
+
+def documents():
+    return [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 
 def written(*arguments, codes=(0,)):
@@ -141,6 +146,34 @@ class ReferenceTest(unittest.TestCase):
         causes = (REFERENCE / "causes.md").read_text(encoding="utf-8")
         for line in listed.stdout.splitlines():
             self.assertIn(f"| `{line.split()[0]}` |", causes)
+
+    def test_every_flag_that_a_document_uses_is_one_of_its_verb(self):
+        pages = {}
+        for title, text in re.findall(r"^## tailward ([a-z ]+)\n+```\n(.*?)```", (REFERENCE / "cli.md").read_text("utf-8"),
+                                      re.MULTILINE | re.DOTALL):
+            pages[title] = set(re.findall(r"--[a-z][a-z-]+", text))
+        checked = 0
+        for path in documents():
+            text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+            for command in re.findall(r"(?:tailward|\./run) ([a-z][^\n`|;#]*)", text):
+                words = command.split()
+                verb = " ".join(words[:2]) if " ".join(words[:2]) in pages else words[0]
+                for flag in re.findall(r"(?<=\s)--[a-z][a-z-]+", command) if verb in pages else []:
+                    self.assertIn(flag, pages[verb], f"{path}: tailward {command}")
+                    checked += 1
+        self.assertGreater(checked, 50)
+
+    def test_every_link_of_a_document_leads_somewhere(self):
+        def headings(path):
+            found = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in found}
+
+        for path in documents():
+            for name, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", path.read_text(encoding="utf-8")):
+                target = (path.parent / name).resolve() if name else path
+                self.assertTrue(target.exists(), f"{path}: {name}")
+                if anchor:
+                    self.assertIn(anchor, headings(target), f"{path}: {name}#{anchor}")
 
 
 if __name__ == "__main__":
