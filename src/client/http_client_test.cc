@@ -56,9 +56,9 @@ class Servers {
     return found;
   }
 
-  std::vector<std::string> hosts;   // for HttpClientOptions
-  std::vector<net::CallRef> held;   // calls that wait for an answer; on the loop
-  std::promise<void> first_held;    // set by hold()
+  std::vector<std::string> hosts;  // for HttpClientOptions
+  std::vector<net::CallRef> held;  // calls that wait for an answer; on the loop
+  std::promise<void> first_held;   // set by hold()
 
  private:
   std::vector<std::pair<std::string, std::size_t>> seen_;
@@ -229,8 +229,7 @@ TEST(HttpClientTest, RefusesCallsOnceTooManyWaitForAConnection) {
   int overloaded = 0;  // both are counted on the client's thread
   int cancelled = 0;
   {
-    const HttpClient client =
-        make({.hosts = servers.hosts, .policy = "off", .connections_max = 1});
+    const HttpClient client = make({.hosts = servers.hosts, .policy = "off", .connections_max = 1});
     for (int i = 0; i < kCalls; ++i) {
       client.send({}, [&](const Result<HttpResponse>& response) {
         cancelled += kind_of(response) == ErrorKind::kCancelled ? 1 : 0;
@@ -262,9 +261,8 @@ TEST(HttpClientTest, DestroyingItEndsCallsThatCallbacksBeginMeanwhile) {
   std::vector<ErrorKind> kinds;
   client->send({}, [&kinds, running = client.get()](const Result<HttpResponse>& first) {
     kinds.push_back(kind_of(first));
-    running->send({}, [&kinds](const Result<HttpResponse>& second) {
-      kinds.push_back(kind_of(second));
-    });
+    running->send(
+        {}, [&kinds](const Result<HttpResponse>& second) { kinds.push_back(kind_of(second)); });
   });
   servers.first_held.get_future().get();
   client.reset();
