@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <exception>
 #include <future>
 #include <list>
+#include <span>
 #include <utility>
 
 #include "base/check.h"

@@ -4,6 +4,8 @@
 
 #include <csignal>
 #include <optional>
+#include <string>
+#include <thread>
 
 namespace tailward::net {
 namespace {
