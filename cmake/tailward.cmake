@@ -49,6 +49,8 @@ endif()
 
 # The folders that are the library; the others are parts of the program.
 set(TAILWARD_INSTALLED base stats io hedge sync)
+# What include/tailward/http_client.h hides: installed without headers, which would need Boost's.
+set(TAILWARD_INSTALLED_HIDDEN http net client)
 
 # tailward_component(NAME [ONE_THREAD] [PUBLIC libs…] [PRIVATE libs…] [TEST libs…] [GENERATED sources…])
 #   ONE_THREAD: neither its code nor its tests start a thread; ThreadSanitizer has nothing to see there.
@@ -67,8 +69,7 @@ function(tailward_component name)
   endif()
   add_library(tailward_${name} STATIC ${sources} ${ARG_GENERATED})
   add_library(tailward::${name} ALIAS tailward_${name})
-  set_target_properties(tailward_${name} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ON
-    INTERFACE_HEADER_SETS_TO_VERIFY alone)
+  set_target_properties(tailward_${name} PROPERTIES EXPORT_NAME ${name})
   # A header's own source includes it first (a rule of tools/tidy), which proves that it compiles by itself. The
   # others are a set of their own, of which tidy-headers compiles each.
   set(alone ${headers})
@@ -77,10 +78,21 @@ function(tailward_component name)
     list(REMOVE_ITEM alone ${header})
   endforeach()
   list(REMOVE_ITEM headers ${alone})
-  # As file sets, headers are installed by folder.
-  target_sources(tailward_${name} PUBLIC
+  # As file sets, headers are installed by folder. An exported target must install its public ones, so the hidden
+  # libraries have none.
+  if(name IN_LIST TAILWARD_INSTALLED_HIDDEN)
+    set(shown tailward_${name}_headers)
+    add_library(${shown} INTERFACE)
+    target_link_libraries(${shown} INTERFACE tailward_${name})
+    set(scope INTERFACE)
+  else()
+    set(shown tailward_${name})
+    set(scope PUBLIC)
+  endif()
+  target_sources(${shown} ${scope}
     FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers}
     FILE_SET alone TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${alone})
+  set_target_properties(${shown} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON INTERFACE_HEADER_SETS_TO_VERIFY alone)
   target_include_directories(tailward_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -93,6 +105,11 @@ function(tailward_component name)
     install(TARGETS tailward_${name} EXPORT tailward
             FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tailward
             FILE_SET alone DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tailward)
+  elseif(name IN_LIST TAILWARD_INSTALLED_HIDDEN)
+    install(TARGETS tailward_${name} EXPORT tailward)
+  endif()
+  if(name IN_LIST TAILWARD_INSTALLED OR name IN_LIST TAILWARD_INSTALLED_HIDDEN)
+    set_property(GLOBAL APPEND PROPERTY tailward_libraries tailward_${name})
   endif()
   if(TAILWARD_TESTS AND tests AND NOT (ARG_ONE_THREAD AND TAILWARD_SANITIZE MATCHES "thread"))
     add_executable(${name}_test ${tests})

@@ -45,6 +45,18 @@ bool has_body(const http::Response& head) {
 
 }  // namespace
 
+Result<io::Endpoint> parse_host(std::string_view text) {
+  Result<io::Endpoint> host = io::parse_endpoint(text);
+  if (!host) return host;
+  if (host->host.empty()) host->host = "127.0.0.1";
+  if (host->port == 0) {
+    return fail(ErrorKind::kInvalid,
+                fmt::format("\"{}\": port 0 cannot be connected to", io::to_string(*host)),
+                "name the port that the server listens on");
+  }
+  return host;
+}
+
 int attempt_number(const http::Fields& fields) {
   const std::optional<std::string_view> text = fields.find(kAttemptField);
   if (!text) return 0;

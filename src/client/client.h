@@ -170,6 +170,10 @@ class Call {
   bool* destroyed_ = nullptr;
 };
 
+// A server as users name it: as io::parse_endpoint() reads it, ":80" being 127.0.0.1:80, but port 0
+// is kInvalid.
+Result<io::Endpoint> parse_host(std::string_view text);
+
 // The attempt number that a message carries; 0 where it carries none or nonsense.
 int attempt_number(const http::Fields& fields);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "client/client.h"
 #include "hedge/hosts.h"
 
 namespace tailward::proxy {
@@ -10,14 +11,8 @@ Result<std::vector<io::Endpoint>> parse_hosts(std::string_view text) {
   std::vector<io::Endpoint> hosts;
   while (true) {
     const std::size_t comma = text.find(',');
-    Result<io::Endpoint> host = io::parse_endpoint(text.substr(0, comma));
+    Result<io::Endpoint> host = client::parse_host(text.substr(0, comma));
     if (!host) return fail(std::move(host).error());
-    if (host->host.empty()) host->host = "127.0.0.1";
-    if (host->port == 0) {
-      return fail(ErrorKind::kInvalid,
-                  fmt::format("\"{}\": port 0 cannot be connected to", io::to_string(*host)),
-                  "name the port that the server listens on");
-    }
     if (hosts.size() == hedge::kHostsMax) {
       return fail(ErrorKind::kInvalid, fmt::format("more than {} servers", hedge::kHostsMax),
                   "put a proxy before each part of them");
