@@ -191,30 +191,13 @@ Result<BlockingSocket> BlockingSocket::accept() {
   return socket;
 }
 
-Result<std::size_t> BlockingSocket::send(std::span<const iovec> pieces, int flags) {
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(pieces.data());
-  message.msg_iovlen = pieces.size();
+Result<std::size_t> BlockingSocket::write(std::span<const char> data) {
   const ssize_t sent = uninterrupted([&] {
     ++write_calls_;
-    return ::sendmsg(fd_, &message, flags | MSG_NOSIGNAL);
+    return ::send(fd_, data.data(), data.size(), MSG_NOSIGNAL);
   });
   if (sent < 0) return failed("writing", errno);
   return static_cast<std::size_t>(sent);
-}
-
-Result<std::size_t> BlockingSocket::write(std::span<const char> data) {
-  const iovec piece{const_cast<char*>(data.data()), data.size()};
-  return send({&piece, 1}, 0);
-}
-
-Result<std::size_t> BlockingSocket::write_more(std::span<const char> data) {
-  const iovec piece{const_cast<char*>(data.data()), data.size()};
-  return send({&piece, 1}, MSG_MORE);
-}
-
-Result<std::size_t> BlockingSocket::writev(std::span<const iovec> pieces) {
-  return send(pieces, 0);
 }
 
 Result<void> BlockingSocket::write_all(std::span<const char> data) {

@@ -8,8 +8,6 @@
 // Errors, where nothing else is said: kDisconnected (reset, refused, unreachable), kTimedOut.
 #pragma once
 
-#include <sys/uio.h>
-
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -74,10 +72,6 @@ class BlockingSocket {
 
   // One send(2): how much the kernel took, less than all only when the timeout cut it short.
   Result<std::size_t> write(std::span<const char> data);
-  // The same with MSG_MORE: the kernel may wait for what follows.
-  Result<std::size_t> write_more(std::span<const char> data);
-  // One sendmsg(2) of several pieces.
-  Result<std::size_t> writev(std::span<const iovec> pieces);
   // As many sends as it takes.
   Result<void> write_all(std::span<const char> data);
 
@@ -121,7 +115,6 @@ class BlockingSocket {
   void apply(const BlockingOptions& options);
   void set(int level, int option, int value);
   [[nodiscard]] int get(int level, int option) const;
-  Result<std::size_t> send(std::span<const iovec> pieces, int flags);
 
   int fd_ = -1;
   Duration timeout_{};

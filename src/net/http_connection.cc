@@ -21,7 +21,6 @@ void ClientConnection::attach(Exchange& exchange) {
   exchange.connection_ = shared_from_this();
   exchange.state_ = Exchange::State::kActive;
   exchange.reused_ = served_before_;
-  exchange.connected_at_ = pool_.timers_.precise_now();
   head_written_ = false;
   ended_ = false;
   parser_.expect_answer_to(exchange.method_);

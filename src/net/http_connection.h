@@ -39,7 +39,6 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection>,
   void close();
 
   [[nodiscard]] std::size_t unsent() const { return out_.size(); }
-  [[nodiscard]] TimePoint idle_since() const { return idle_since_; }
 
  private:
   friend class Pool;

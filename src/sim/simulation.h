@@ -110,7 +110,6 @@ class Simulation {
   [[nodiscard]] Duration elapsed() const { return timers_.now() - start_; }
   [[nodiscard]] hedge::Route& route() { return route_; }
   [[nodiscard]] const Service& service() const { return service_; }
-  [[nodiscard]] std::uint64_t requests_in_flight() const { return in_flight_; }
   // Of the engine, as the driver sees them.
   [[nodiscard]] std::uint64_t attempts_in_flight() const { return attempts_in_flight_; }
   // As of now: the last second is cut short.
