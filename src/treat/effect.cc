@@ -23,12 +23,12 @@ struct Point {
   double weight = 0;  // latencies that it stands for
 };
 
-struct Group {
+struct Clusters {
   std::size_t clusters = 0;
   std::vector<Point> points;  // by rising value
 };
 
-Group prepare(std::span<const Cluster> given) {
+Clusters prepare(std::span<const Cluster> given) {
   std::vector<Cluster> clusters;
   std::size_t next = 0;
   for (const Cluster& one : given) {
@@ -40,7 +40,7 @@ Group prepare(std::span<const Cluster> given) {
       into.insert(into.end(), one.begin(), one.end());
     }
   }
-  Group group{clusters.size(), {}};
+  Clusters group{clusters.size(), {}};
   for (std::uint32_t c = 0; c < clusters.size(); ++c) {
     Cluster& sorted = clusters[c];
     std::sort(sorted.begin(), sorted.end());
@@ -63,7 +63,7 @@ Duration median_of(std::span<const Cluster> clusters) {
   return *middle;
 }
 
-Duration drawn_median(const Group& group, Rng& rng, std::vector<std::uint32_t>& times) {
+Duration drawn_median(const Clusters& group, Rng& rng, std::vector<std::uint32_t>& times) {
   times.assign(group.clusters, 0);
   for (std::size_t i = 0; i < group.clusters; ++i) ++times[rng.below(group.clusters)];
   double all = 0;
@@ -92,8 +92,8 @@ double expanded_tail(std::size_t clusters) {
 
 std::optional<Effect> median_effect(std::span<const Cluster> treated,
                                     std::span<const Cluster> untreated, Rng& rng) {
-  const Group one = prepare(treated);
-  const Group two = prepare(untreated);
+  const Clusters one = prepare(treated);
+  const Clusters two = prepare(untreated);
   if (one.clusters == 0 || two.clusters == 0) return std::nullopt;
   Effect effect{median_of(treated), median_of(untreated)};
   effect.difference = effect.treated - effect.untreated;

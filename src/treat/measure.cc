@@ -44,7 +44,7 @@ void compare(Measurement& measured, const Windows& windows, Rng& rng) {
 void add_slices(Measurement& measured, const std::vector<Cluster>& by_slice,
                 const Windows& windows) {
   for (std::size_t i = 0; i < by_slice.size(); ++i) {
-    Group& group = windows.slices[i].treated ? measured.treated : measured.untreated;
+    LatencyGroup& group = windows.slices[i].treated ? measured.treated : measured.untreated;
     group.add(by_slice[i]);
   }
 }
@@ -56,29 +56,29 @@ struct ByConnection {
 
 }  // namespace
 
-std::string_view to_string(Source source) {
-  return source == Source::kPackets ? "packets" : "tcp_info";
+std::string_view to_string(MeasuredFrom source) {
+  return source == MeasuredFrom::kPackets ? "packets" : "tcp_info";
 }
 
-void Group::add(Cluster cluster) {
+void LatencyGroup::add(Cluster cluster) {
   if (cluster.empty()) return;
   count += cluster.size();
   clusters.push_back(std::move(cluster));
 }
 
-std::vector<Duration> Group::sorted() const {
+std::vector<Duration> LatencyGroup::sorted() const {
   std::vector<Duration> all;
   for (const Cluster& one : clusters) all.insert(all.end(), one.begin(), one.end());
   std::sort(all.begin(), all.end());
   return all;
 }
 
-Duration Group::quantile(double q) const {
+Duration LatencyGroup::quantile(double q) const {
   if (count == 0) return Duration{0};
   return sorted()[stats::nearest_rank(count, q) - 1];
 }
 
-stats::DurationInterval Group::quantile_interval(double q) const {
+stats::DurationInterval LatencyGroup::quantile_interval(double q) const {
   if (count == 0) return {{}, {}, false};
   const std::vector<Duration> all = sorted();
   const stats::RankInterval ranks = stats::quantile_ranks(count, q);
@@ -132,8 +132,8 @@ Measurement measure_turns(const diag::PacketAnalysis& packets, std::span<const S
 namespace {
 
 // Busy time for each segment between two looks at a connection.
-std::optional<Duration> busy_between(const std::map<std::uint32_t, Snapshot>& earlier,
-                                     const std::map<std::uint32_t, Snapshot>& later,
+std::optional<Duration> busy_between(const std::map<std::uint32_t, BusyTime>& earlier,
+                                     const std::map<std::uint32_t, BusyTime>& later,
                                      std::uint32_t inode) {
   const auto a = earlier.find(inode);
   const auto b = later.find(inode);
@@ -147,16 +147,16 @@ std::optional<Duration> busy_between(const std::map<std::uint32_t, Snapshot>& ea
 
 }  // namespace
 
-Measurement measure_tcp_info(std::span<const std::vector<Snapshot>> at,
+Measurement measure_tcp_info(std::span<const std::vector<BusyTime>> at,
                              std::span<const Subject> subjects, const Windows& windows, Rng& rng) {
   Measurement measured;
-  measured.source = Source::kTcpInfo;
-  std::vector<std::map<std::uint32_t, Snapshot>> looks;
-  for (const std::vector<Snapshot>& look : at) {
+  measured.source = MeasuredFrom::kTcpInfo;
+  std::vector<std::map<std::uint32_t, BusyTime>> looks;
+  for (const std::vector<BusyTime>& look : at) {
     auto& by_inode = looks.emplace_back();
-    for (const Snapshot& one : look) by_inode[one.inode] = one;
+    for (const BusyTime& one : look) by_inode[one.inode] = one;
   }
-  const auto add = [&](std::size_t from, const Subject& subject, Group& group) {
+  const auto add = [&](std::size_t from, const Subject& subject, LatencyGroup& group) {
     if (from + 1 >= looks.size()) return;
     const auto busy = busy_between(looks[from], looks[from + 1], subject.inode);
     if (busy) group.add({*busy});

@@ -125,7 +125,7 @@ bool restored(Option option, const State& now, const State& old) {
   if (is_buffer(option)) {
     return now.locked == old.locked && (!old.locked || now.value / 2 == old.value / 2);
   }
-  return is_fleeting(option) || now.value == old.value;
+  return is_non_sticky(option) || now.value == old.value;
 }
 
 }  // namespace
@@ -159,7 +159,7 @@ Result<void> restore_option(int fd, Option option, const State& old) {
   Result<void> done;
   if (is_buffer(option)) {
     if (present->value != old.value) done = set_size(fd, option, old.value / 2);
-    // Even when the size could not be had, the lock is put back.
+    // Even when the size could not be had, the lock is restored.
     const Result<void> lock = set_lock(fd, option, old.locked);
     if (done) done = lock;
   } else {
@@ -180,7 +180,7 @@ Result<void> rehearse(const Setting& setting, const State& old) {
     return fail(done.error());
   }
   if (const Result<void> back = restore_option(stage.get(), setting.option, old); !back) {
-    return fail(back.error().in("it could not be put back"));
+    return fail(back.error().in("it could not be restored"));
   }
   return {};
 }

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "treat/stamp.h"
+#include "base/wall_clock.h"
 
 namespace tailward::treat {
 namespace {
@@ -33,14 +33,14 @@ std::string capability_hint() {
          "CAP_SYS_PTRACE";
 }
 
-Outcome outcome_of(const Error& error) {
-  return error.kind == ErrorKind::kDenied ? Outcome::kDenied : Outcome::kClosed;
+StepOutcome outcome_of(const Error& error) {
+  return error.kind == ErrorKind::kDenied ? StepOutcome::kDenied : StepOutcome::kClosed;
 }
 
 // A change that ends with the guardian cannot be kept.
 Result<void> keepable(const TreatmentOptions& options) {
   for (const Setting& one : options.settings) {
-    if (!options.keep || !is_fleeting(one.option)) continue;
+    if (!options.keep || !is_non_sticky(one.option)) continue;
     return fail(ErrorKind::kInvalid, fmt::format("{} cannot be kept", info(one.option).name),
                 "the kernel takes it back by itself, and nobody sets it again after the treatment: "
                 "leave out --keep, and let the application set it after each read");
@@ -48,7 +48,7 @@ Result<void> keepable(const TreatmentOptions& options) {
   return {};
 }
 
-bool already_so(const Reply& noted, const std::vector<Setting>& settings) {
+bool already_so(const StepResult& noted, const std::vector<Setting>& settings) {
   for (std::size_t i = 0; i < settings.size(); ++i) {
     if (!satisfies(noted.before[i], settings[i])) return false;
   }
@@ -144,12 +144,12 @@ void Treatment::choose_ports(const std::vector<diag::SocketFacts>& all) {
   const std::set<std::uint16_t> chosen = server_ports(sockets);
   if (chosen.size() <= kPortsMax) ports_.assign(chosen.begin(), chosen.end());
   diag::PacketLimits limits;
-  limits.connections_kept = Ledger::kConnectionsMax;
+  limits.connections_kept = UndoLog::kConnectionsMax;
   analyser_ = std::make_unique<diag::PacketAnalyser>(ports_, limits);
 }
 
-Connection& Treatment::note(const diag::SocketFacts& facts) {
-  Connection& made = connections_.emplace_back();
+MatchedConnection& Treatment::note(const diag::SocketFacts& facts) {
+  MatchedConnection& made = connections_.emplace_back();
   made.pid = facts.pid;
   made.local = facts.local;
   made.remote = facts.remote;
@@ -162,19 +162,19 @@ Connection& Treatment::note(const diag::SocketFacts& facts) {
   if (process == processes_.end()) {
     // The guardian knows only the processes that there were when it was forked.
     const Result<probe::Process> owner = probe::Process::open(facts.pid);
-    made.outcome = owner ? Outcome::kFailed : outcome_of(owner.error());
+    made.outcome = owner ? StepOutcome::kFailed : outcome_of(owner.error());
     made.reason = owner ? "its process was started during the treatment" : owner.error().message;
     return made;
   }
-  const Reply noted = guardian_->track(made.target);
+  const StepResult noted = guardian_->track(made.target);
   made.outcome = noted.outcome;
   made.reason = noted.text();
-  if (noted.outcome != Outcome::kDone) return made;
+  if (noted.outcome != StepOutcome::kDone) return made;
   made.id = noted.id;
   made.noted = true;
   made.before = made.after = noted.before;
   made.treatable = !already_so(noted, options_.settings);
-  if (!made.treatable) made.outcome = Outcome::kAlready;
+  if (!made.treatable) made.outcome = StepOutcome::kAlready;
   return made;
 }
 
@@ -182,9 +182,9 @@ Result<void> Treatment::note_all(const std::vector<diag::SocketFacts>& found) {
   std::size_t treatable = 0;
   std::size_t already = 0;
   for (const diag::SocketFacts& one : found) {
-    const Connection& made = note(one);
+    const MatchedConnection& made = note(one);
     treatable += made.treatable ? 1 : 0;
-    already += made.outcome == Outcome::kAlready ? 1 : 0;
+    already += made.outcome == StepOutcome::kAlready ? 1 : 0;
   }
   if (treatable > 0) return {};
   if (already == connections_.size()) {
@@ -195,10 +195,10 @@ Result<void> Treatment::note_all(const std::vector<diag::SocketFacts>& found) {
   }
   const auto worst = std::max_element(
       connections_.begin(), connections_.end(),
-      [](const Connection& a, const Connection& b) { return a.outcome < b.outcome; });
+      [](const MatchedConnection& a, const MatchedConnection& b) { return a.outcome < b.outcome; });
   const std::string why =
       worst->reason.empty() ? std::string(to_string(worst->outcome)) : worst->reason;
-  if (worst->outcome == Outcome::kDenied) {
+  if (worst->outcome == StepOutcome::kDenied) {
     return fail(ErrorKind::kDenied, "no connection may be treated: " + why);
   }
   return fail(ErrorKind::kInvalid, "no connection can be treated: " + why);
@@ -256,7 +256,7 @@ bool Treatment::take_packets(Duration wait) {
 
 void Treatment::take_snapshot() {
   if (capture_ != nullptr) return;
-  std::vector<Snapshot>& into = snapshots_.emplace_back();
+  std::vector<BusyTime>& into = snapshots_.emplace_back();
   const auto look = [&into] {
     const Result<std::vector<diag::SocketFacts>> sockets = probe::dump_sockets();
     if (!sockets) return;
@@ -268,7 +268,7 @@ void Treatment::take_snapshot() {
 }
 
 // False: the measurement is to end.
-bool Treatment::phase(const Hooks& hooks, const Stretch& stretch) {
+bool Treatment::phase(const RunHooks& hooks, const Stretch& stretch) {
   const TimePoint began = hooks.now();
   while (true) {
     const TimePoint now = hooks.now();
@@ -300,85 +300,86 @@ void Treatment::look_for_new() {
       probe::list_sockets({.pid = options_.pid, .port = options_.port, .options = false});
   if (!list) return;
   std::set<std::uint32_t> known;
-  for (const Connection& one : connections_) known.insert(one.target.inode);
+  for (const MatchedConnection& one : connections_) known.insert(one.target.inode);
   for (const diag::SocketFacts& one : list->sockets) {
     if (one.state != diag::TcpState::kEstablished || one.fd < 0) continue;
     if (options_.remote && !options_.remote->matches(one.remote)) continue;
-    if (!known.insert(one.inode).second || connections_.size() >= Ledger::kConnectionsMax) continue;
-    Connection& made = note(one);
+    if (!known.insert(one.inode).second || connections_.size() >= UndoLog::kConnectionsMax)
+      continue;
+    MatchedConnection& made = note(one);
     made.late = true;
     if (!made.treatable) continue;
     made.treated = design_ != Design::kHalves || rng_.chance(0.5);
-    made.since = wall_stamp();
+    made.since = wall_clock_now();
     if (made.treated && applied_) apply(made);
   }
 }
 
-void Treatment::apply(Connection& connection) {
-  const Reply reply = guardian_->apply(connection.id);
-  connection.outcome = reply.outcome;
-  connection.reason = reply.text();
-  if (reply.outcome != Outcome::kDone) return;
-  connection.before = reply.before;
-  connection.after = reply.after;
-  if (!connection.applied) connection.since = reply.at;
+void Treatment::apply(MatchedConnection& connection) {
+  const StepResult result = guardian_->apply(connection.id);
+  connection.outcome = result.outcome;
+  connection.reason = result.text();
+  if (result.outcome != StepOutcome::kDone) return;
+  connection.before = result.before;
+  connection.after = result.after;
+  if (!connection.applied) connection.since = result.at;
   connection.applied = true;
 }
 
 void Treatment::apply_all() {
-  for (Connection& one : connections_) {
-    if (one.treatable && one.treated && one.outcome != Outcome::kClosed) apply(one);
+  for (MatchedConnection& one : connections_) {
+    if (one.treatable && one.treated && one.outcome != StepOutcome::kClosed) apply(one);
   }
   applied_ = true;
 }
 
 void Treatment::restore_all_for_now() {
-  for (const Connection& one : connections_) {
+  for (const MatchedConnection& one : connections_) {
     if (one.applied) static_cast<void>(guardian_->restore(one.id));
   }
   applied_ = false;
 }
 
-void Treatment::run_halves(const Hooks& hooks) {
+void Treatment::run_halves(const RunHooks& hooks) {
   const Duration before = baseline_length();
   const Duration total = before + options_.length;
   windows_.before_is_control = design_ == Design::kAll;
-  windows_.baseline.from = wall_stamp();
+  windows_.baseline.from = wall_clock_now();
   take_snapshot();
   const bool going = phase(hooks, {"before the change", before, Duration{0}, total, false});
-  windows_.baseline.until = wall_stamp();
+  windows_.baseline.until = wall_clock_now();
   result_.baseline = windows_.baseline.until - windows_.baseline.from;
   if (!going) return;
   take_snapshot();
   apply_all();
-  windows_.treatment.from = wall_stamp();
+  windows_.treatment.from = wall_clock_now();
   static_cast<void>(phase(hooks, {"treated", options_.length, before, total, true}));
-  windows_.treatment.until = wall_stamp();
+  windows_.treatment.until = wall_clock_now();
   take_snapshot();
 }
 
-void Treatment::run_slices(const Hooks& hooks) {
+void Treatment::run_slices(const RunHooks& hooks) {
   const std::vector<bool> slices = draw_slices(slice_count() / 2, rng_);
   const Duration each = options_.length / static_cast<std::int64_t>(slices.size());
-  windows_.treatment.from = wall_stamp();
+  windows_.treatment.from = wall_clock_now();
   take_snapshot();
   for (std::size_t i = 0; i < slices.size(); ++i) {
     if (slices[i] && !applied_) apply_all();
     if (!slices[i] && applied_) restore_all_for_now();
-    Slice slice{{wall_stamp(), {}}, slices[i]};
+    Slice slice{{wall_clock_now(), {}}, slices[i]};
     const bool going = phase(hooks, {"slice by slice", each, each * static_cast<std::int64_t>(i),
                                      options_.length, true});
-    slice.window.until = wall_stamp();
+    slice.window.until = wall_clock_now();
     windows_.slices.push_back(slice);
     take_snapshot();
     if (!going) break;
   }
-  windows_.treatment.until = wall_stamp();
+  windows_.treatment.until = wall_clock_now();
 }
 
 Measurement Treatment::measure() {
   std::vector<Subject> subjects;
-  for (const Connection& one : connections_) {
+  for (const MatchedConnection& one : connections_) {
     subjects.push_back({one.local, one.remote, one.target.inode, one.treated,
                         one.treatable && (!one.treated || one.applied), one.since});
   }
@@ -390,7 +391,7 @@ Measurement Treatment::measure() {
   return measure_turns(analyser_->finish(), subjects, windows_, rng_);
 }
 
-Result<TreatmentResult> Treatment::run(const Hooks& hooks) {
+Result<TreatmentResult> Treatment::run(const RunHooks& hooks) {
   open_capture();
   looked_ = hooks.now();
   result_.design = design_;

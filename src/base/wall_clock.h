@@ -1,0 +1,15 @@
+// The date and time of the machine (CLOCK_REALTIME, UTC).
+//
+// It dates reports and profiles, and it is the clock by which the kernel stamps captured packets, so
+// that a change can be compared with them. It may step forwards and backwards: nothing here measures an
+// interval with it. Intervals come from an io::Clock, or inside a lock from sync::stamp().
+#pragma once
+
+#include "base/time.h"
+
+namespace tailward {
+
+// Time since 1970-01-01 UTC, as diag::Segment::at. Thread-safe.
+[[nodiscard]] Duration wall_clock_now();
+
+}  // namespace tailward
