@@ -1,8 +1,8 @@
 // The date and time of the machine (CLOCK_REALTIME, UTC).
 //
-// It dates reports and profiles, and it is the clock by which the kernel stamps captured packets, so
-// that a change can be compared with them. It may step forwards and backwards: nothing here measures an
-// interval with it. Intervals come from an io::Clock, or inside a lock from sync::stamp().
+// It dates reports and profiles. The kernel stamps captured packets by it, so that a change can be
+// compared with them. It may step forwards and backwards, so nobody measures an interval with it:
+// intervals come from an io::Clock, or inside a lock from sync::stamp().
 #pragma once
 
 #include "base/time.h"

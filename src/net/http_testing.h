@@ -55,8 +55,8 @@ class RawPeer {
   std::string writing_;
 };
 
-// Writes a handler's events down: head:200, end, error:disconnected. The body is gathered apart. The
-// hook runs last in each event and may destroy who reports it.
+// Writes a handler's events down: head:200, end, error:disconnected. The body is gathered apart.
+// The hook runs last in each event and may destroy who reports it.
 template <class Handler>
 class HandlerLog : public Handler {
  public:

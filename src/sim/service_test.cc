@@ -30,7 +30,7 @@ struct Bench {
 
   void until(Duration at) { timers.advance_to(start + at); }
 
-  // Attempts 1 to `count` go to host 0, one of them is cancelled, and then everything runs to its end.
+  // Attempts 1 to `count` go to host 0, one is cancelled, and then everything runs to its end.
   void send_and_cancel(std::uint64_t count, std::uint64_t cancelled, Duration at) {
     std::vector<Service::JobId> jobs;
     for (std::uint64_t i = 1; i <= count; ++i) jobs.push_back(service.send(0, 0, i));
