@@ -259,14 +259,14 @@ class Machine {
   }
   [[nodiscard]] int error_status() const { return status_; }
 
-  void expect_answer_to(std::string_view method) {
+  void expect_response_to(std::string_view method) {
     to_head_ = method == "HEAD";
     to_connect_ = method == "CONNECT";
   }
 
   void reset() {
     // What was expected of a response that is given up; not what is expected of the next one.
-    if (!done() && !idle()) expect_answer_to({});
+    if (!done() && !idle()) expect_response_to({});
     state_ = State::kHead;
     pending_.clear();
     head_done_ = false;
@@ -407,7 +407,7 @@ class Machine {
 
   void finish() {
     state_ = State::kDone;
-    expect_answer_to({});
+    expect_response_to({});
     sink_.on_end();
   }
 
@@ -460,7 +460,9 @@ Result<void> ResponseParser::feed_eof() { return impl_->feed_eof(); }
 bool ResponseParser::head_done() const { return impl_->head_done(); }
 bool ResponseParser::done() const { return impl_->done(); }
 bool ResponseParser::idle() const { return impl_->idle(); }
-void ResponseParser::expect_answer_to(std::string_view method) { impl_->expect_answer_to(method); }
+void ResponseParser::expect_response_to(std::string_view method) {
+  impl_->expect_response_to(method);
+}
 void ResponseParser::reset() { impl_->reset(); }
 
 }  // namespace tailward::http

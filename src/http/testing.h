@@ -177,7 +177,7 @@ inline Outcome<Response> run_responses(std::string_view bytes, std::span<const s
   Outcome<Response> outcome;
   std::size_t answered = 0;
   const auto expect = [&] {
-    if (answered < methods.size()) parser.expect_answer_to(methods[answered]);
+    if (answered < methods.size()) parser.expect_response_to(methods[answered]);
     ++answered;
   };
   const auto refused = [&outcome](const Error& error) {

@@ -42,7 +42,7 @@ struct PathFaults {
   std::uint64_t finish_after = kNowhere;  // half-close: the reader sees the end, the writer nothing
   // A write that goes beyond fails, for the writer alone.
   std::uint64_t write_error_after = kNowhere;
-  std::size_t slice = SIZE_MAX;  // a read returns at most so many bytes; 1 or more
+  std::size_t slice = SIZE_MAX;  // a read returns at most this many bytes; 1 or more
 };
 
 // What happens to one connection.

@@ -1,4 +1,4 @@
-// A TCP socket whose calls wait, for experiments and sick servers that choose every system call
+// A TCP socket whose calls wait, for experiments and faulty servers that choose every system call
 // themselves. One method is one system call, unless it says otherwise.
 //
 // Nothing hangs: connecting, accepting, reading and writing end with kTimedOut after

@@ -23,7 +23,7 @@ void ClientConnection::attach(Exchange& exchange) {
   exchange.reused_ = served_before_;
   head_written_ = false;
   ended_ = false;
-  parser_.expect_answer_to(exchange.method_);
+  parser_.expect_response_to(exchange.method_);
   flush();
   read();
 }
@@ -64,7 +64,7 @@ void ClientConnection::written(const Result<void>& result) {
   done.swap(out_done_);
   if (!result) {
     write_failed_ = true;
-    grace_timer_ = pool_.timers_.after(kAnswerGrace, [this, error = result.error()] {
+    grace_timer_ = pool_.timers_.after(kResponseGrace, [this, error = result.error()] {
       const std::shared_ptr<ClientConnection> keep = shared_from_this();
       if (exchange_ != nullptr && !exchange_->any_byte_received()) lost(error);
     });

@@ -45,7 +45,7 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection>,
 
   // How long a response may still arrive after writing the request failed: a server may answer
   // early, 413 for instance, and close.
-  static constexpr Duration kAnswerGrace = std::chrono::milliseconds(20);
+  static constexpr Duration kResponseGrace = std::chrono::milliseconds(20);
 
   void on_head(http::Response&& head) override;
   void on_body(std::span<const char> piece) override;

@@ -212,7 +212,7 @@ TEST(HttpEndToEndTest, ServesAndCallsOverRealSockets) {
   EXPECT_EQ(transport.counters().open_streams, 0u);
 }
 
-TEST(HttpEndToEndTest, AnAnswerFromAnotherThreadComesBackThroughTheLoop) {
+TEST(HttpEndToEndTest, AResponseFromAnotherThreadComesBackThroughTheLoop) {
   Loop loop;
   SocketTransport transport(loop);
   std::vector<std::thread> workers;

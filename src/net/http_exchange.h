@@ -40,7 +40,7 @@ class Pool;
 class ExchangeHandler {
  public:
   virtual ~ExchangeHandler() = default;
-  // Interim (1xx) answers are not told.
+  // Interim (1xx) responses are not told.
   virtual void on_response_head(http::Response&& head) = 0;
   // The view is valid during the call only. After pause(), pieces of the bytes already read may
   // still come.

@@ -280,7 +280,7 @@ TEST_F(PoolTest, DoesNotSendAgainWhatIsNotIdempotentUnlessToldTo) {
   }
 }
 
-TEST_F(PoolTest, DoesNotSendAgainOnceAByteOfTheAnswerHasCome) {
+TEST_F(PoolTest, DoesNotSendAgainOnceAByteOfTheResponseHasCome) {
   make_pool();
   run(get());
   auto [log, exchange] = started(get());
@@ -483,7 +483,7 @@ TEST_F(PoolTest, ATruncatedResponseIsDisconnected) {
   EXPECT_EQ(log.body, "half");
 }
 
-TEST_F(PoolTest, AnAnswerToHeadHasNoBody) {
+TEST_F(PoolTest, AResponseToHeadHasNoBody) {
   make_pool();
   EXPECT_EQ(run(get("/", "HEAD"), "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n"),
             (Events{"head:200", "end"}));
@@ -538,7 +538,7 @@ TEST_F(PoolTest, StreamsABodyAsItComesAndHoldsUpTheWriter) {
   EXPECT_EQ(pool->counters().idle, 1u);
 }
 
-TEST_F(PoolTest, AnAnswerBeforeTheBodysEndClosesTheConnection) {
+TEST_F(PoolTest, AResponseBeforeTheBodysEndClosesTheConnection) {
   make_pool();
   ExchangeLog log;
   Exchange exchange(*pool, log);

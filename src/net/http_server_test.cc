@@ -86,7 +86,7 @@ TEST_F(ServerTest, AnswersAndKeepsTheConnection) {
   EXPECT_EQ(server->counters().in_flight, 0u);
 }
 
-TEST_F(ServerTest, ClosesAfterTheAnswerWhenAskedTo) {
+TEST_F(ServerTest, ClosesAfterTheResponseWhenAskedTo) {
   serve({}, answer_ok);
   RawPeer& client = connect_and_send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
   EXPECT_EQ(client.received, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
@@ -213,7 +213,7 @@ TEST_F(ServerTest, ACallThatIsDroppedIsAnsweredWith500) {
   EXPECT_EQ(server->counters().aborted, 1u);
 }
 
-TEST_F(ServerTest, AnAnswerBrokenOffClosesTheConnection) {
+TEST_F(ServerTest, AResponseBrokenOffClosesTheConnection) {
   serve();
   RawPeer& client = connect_and_send(kGet);
   respond_in_chunks();
@@ -226,7 +226,7 @@ TEST_F(ServerTest, AnAnswerBrokenOffClosesTheConnection) {
   EXPECT_EQ(server->counters().in_flight, 0u);
 }
 
-TEST_F(ServerTest, WritesAnAnswerInChunksAndTellsWhenTheyAreTaken) {
+TEST_F(ServerTest, WritesAResponseInChunksAndTellsWhenTheyAreTaken) {
   serve();
   RawPeer& client = connect_and_send(kGet + kGet);
   respond_in_chunks();
@@ -261,7 +261,7 @@ TEST_F(ServerTest, TheHeadLeavesAloneWhenNoPieceFollowsInItsTurn) {
   EXPECT_EQ(calls.size(), 2u);
 }
 
-TEST_F(ServerTest, AnAnswerShorterThanAnnouncedIsBrokenOff) {
+TEST_F(ServerTest, AResponseShorterThanAnnouncedIsBrokenOff) {
   serve();
   RawPeer& client = connect_and_send(kGet);
   respond_with_length(3);
@@ -273,7 +273,7 @@ TEST_F(ServerTest, AnAnswerShorterThanAnnouncedIsBrokenOff) {
   EXPECT_EQ(server->counters().aborted, 1u);
 }
 
-TEST_F(ServerTest, AClientOfHttp10GetsAChunkedAnswerUntilClose) {
+TEST_F(ServerTest, AClientOfHttp10GetsAChunkedResponseUntilClose) {
   serve();
   RawPeer& client = connect_and_send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
   respond_in_chunks();
@@ -411,7 +411,7 @@ TEST_F(ServerTest, SaysContinueOnceTheBodyIsWanted) {
   EXPECT_FALSE(client.ended);
 }
 
-TEST_F(ServerTest, AnAnswerWithoutReadingTheBodyIsTheLast) {
+TEST_F(ServerTest, AResponseWithoutReadingTheBodyIsTheLast) {
   serve();
   RawPeer& client = connect_and_send(
       "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");

@@ -27,8 +27,8 @@ namespace tailward::net {
 namespace {
 
 constexpr char kInterface[] = "tw0";
-// The device keeps so many packets for the forwarder before it drops some: more than any window
-// that TCP opens by itself.
+// How many packets the device keeps for the forwarder before it drops some. It is more than any
+// window that TCP opens by itself (6 MiB by default are 4,400 full segments).
 constexpr int kDeviceQueue = 20'000;
 // struct virtio_net_hdr, whose header C++ cannot read: how a segment is to be cut and summed. It
 // travels with its packet.

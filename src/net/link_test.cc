@@ -66,7 +66,7 @@ Ends connect_over(Link& link, const BlockingOptions& options = {.nodelay = true}
   return ends;
 }
 
-// The median time of so many exchanges of one byte.
+// The median time of `rounds` exchanges of one byte.
 Duration median_round_trip(Link& link, int rounds) {
   Ends ends = connect_over(link);
   std::thread echo([&] {

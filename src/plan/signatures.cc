@@ -164,8 +164,8 @@ std::uint64_t excess(const Counts& counts, Span window, Bins floor) {
   return static_cast<std::uint64_t>(std::max(n, 0.0));
 }
 
-// Whether what looks like a heap is but a point of the lattice on which the log writes its values;
-// one of so many digits is coarser on the one side of 100 ms or 1 s than on the other.
+// Whether what looks like a heap is only a point of the lattice on which the log writes its values.
+// A log with a fixed number of digits has a coarser lattice above 100 ms or 1 s than below it.
 bool is_lattice(const Counts& counts, Span window, Duration resolution) {
   const Bins middle = (window.from + window.to) / 2;
   const Bins coarsest = std::max({counts.lattice(middle / 2, window.to),

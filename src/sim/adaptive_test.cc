@@ -139,8 +139,8 @@ TEST(AdaptiveTest, StopsHedgingWithin200MillisecondsOfABrownoutAndIsBackWithin5S
     const std::uint64_t stopped = simulation.route().counters().hedges;
     simulation.run_until(start + 80s);
     EXPECT_EQ(simulation.route().counters().hedges, stopped) << "seed " << seed;
-    const hedge::Verdict sick = simulation.route().verdict(simulation.now());
-    EXPECT_NE(sick.layer, hedge::Layer::kHealthy) << sick.sentence;
+    const hedge::Verdict slow = simulation.route().verdict(simulation.now());
+    EXPECT_NE(slow.layer, hedge::Layer::kHealthy) << slow.sentence;
     simulation.run_until(start + 85s);
     EXPECT_EQ(simulation.route().brownout().state(), hedge::Brownout::State::kClear)
         << "seed " << seed;
@@ -181,10 +181,10 @@ TEST(AdaptiveTest, OneSlowHostGoesOnProbationAndComesBackWhenItIsWell) {
     config.service.hosts[0].faults = {{.from = 50s, .until = 80s, .slow_by = 10}};
     Simulation simulation(config);
     Between healthy(simulation, 20s, 50s);
-    Between sick(simulation, 53s, 80s);
+    Between faulty(simulation, 53s, 80s);
     simulation.on_request([&](Duration latency, bool) {
       healthy.add(latency);
-      sick.add(latency);
+      faulty.add(latency);
     });
     const TimePoint start = simulation.now();
     simulation.run_until(start + 53s);
@@ -198,7 +198,7 @@ TEST(AdaptiveTest, OneSlowHostGoesOnProbationAndComesBackWhenItIsWell) {
     simulation.run_until(start + 100s);
     EXPECT_FALSE(simulation.route().hosts().on_probation(0)) << "seed " << seed;
     simulation.run_until(start + 119s);
-    EXPECT_LT(sick.ms(0.99), 1.5 * healthy.ms(0.99)) << "seed " << seed;
+    EXPECT_LT(faulty.ms(0.99), 1.5 * healthy.ms(0.99)) << "seed " << seed;
   }
 }
 

@@ -271,11 +271,11 @@ TEST(EngineTest, ErrorsEverywhereStopHedgesButNotPrimariesUntilTheyAreOver) {
 
   simulation.run_until(start + 25s);
   EXPECT_NE(simulation.route().breaker().state(), hedge::Breaker::State::kClosed);
-  const hedge::Counters sick = simulation.route().counters();
+  const hedge::Counters slow = simulation.route().counters();
   simulation.run_until(start + 40s);
   const hedge::Counters& c = simulation.route().counters();
-  EXPECT_NEAR(static_cast<double>(c.requests - sick.requests), 15 * 300, 400) << "primaries go on";
-  EXPECT_LE(c.hedges - sick.hedges, 15u) << "a probe now and then";
+  EXPECT_NEAR(static_cast<double>(c.requests - slow.requests), 15 * 300, 400) << "primaries go on";
+  EXPECT_LE(c.hedges - slow.hedges, 15u) << "a probe now and then";
   EXPECT_GT(c.denied[static_cast<std::size_t>(hedge::Denied::kBreaker)], 1000u);
 
   simulation.run_until(start + 85s);
@@ -299,7 +299,7 @@ TEST(EngineTest, AHealthyServiceIsCalledHealthyWhateverItsFirstRequestsWereLike)
   }
 }
 
-// A delay that follows a quantile fires on the same share of requests, however sick the service is.
+// A delay that follows a quantile fires on the same share of requests, however slow the service is.
 TEST(EngineTest, ASlowerServiceShowsAtTheBaselineAndNotInTheTriggerRate) {
   SimulationConfig config;
   config.seed = 14;

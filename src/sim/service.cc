@@ -104,7 +104,7 @@ void Service::arrive(std::uint32_t index) {
     ++counters_.failed;
     job.phase = Phase::kFailing;
     job.outcome = fault->error;
-    proceed_after(index, fault->error_after, &Service::answer);
+    proceed_after(index, fault->error_after, &Service::respond);
     return;
   }
   if (host.config.concurrency != 0 && host.busy >= host.config.concurrency) {
@@ -190,7 +190,7 @@ void Service::work(std::uint32_t index) {
 
 void Service::work_over(std::uint32_t index) {
   leave_slot(jobs_[index].host);
-  answer(index);
+  respond(index);
 }
 
 void Service::leave_slot(hedge::HostIndex host_index) {
@@ -212,7 +212,7 @@ void Service::stop(std::uint32_t index) {
   leave_slot(host);
 }
 
-void Service::answer(std::uint32_t index) {
+void Service::respond(std::uint32_t index) {
   Job& job = jobs_[index];
   ++counters_.answered;
   if (job.unwanted) {

@@ -54,7 +54,7 @@ ServiceConfig locked(HeedsCancel heeds, std::uint32_t shards = 1) {
   return {.hosts = {one, one}, .locks = {{.hold = Law::constant(10ms), .shards = shards}}};
 }
 
-TEST(ServiceTest, AnAnswerTakesTheWorkAndTheNetworkTwice) {
+TEST(ServiceTest, AResponseTakesTheWorkAndTheNetworkTwice) {
   ServiceConfig config{.hosts = {host(20ms)}, .network = 3ms};
   Bench bench(config);
   bench.service.send(0, 0, 7);
@@ -127,7 +127,7 @@ TEST(ServiceTest, TheCancellationNeedsItsTimeOverTheNetwork) {
   EXPECT_THAT(bench.log, ElementsAre("2 20ms")) << "heard at 8, worked from then to 18";
 }
 
-TEST(ServiceTest, AnAnswerUnderWayToAClientThatHasGivenUpIsDropped) {
+TEST(ServiceTest, AResponseUnderWayToAClientThatHasGivenUpIsDropped) {
   Bench bench({.hosts = {host(10ms)}, .network = 2ms});
   const Service::JobId job = bench.service.send(0, 0, 1);
   bench.until(13ms);

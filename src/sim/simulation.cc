@@ -146,7 +146,7 @@ void Simulation::carry_out(std::uint32_t index, const hedge::Actions& actions) {
         break;
       case hedge::Action::Kind::kCancel: {
         Service::JobId& job = leg.jobs[action.attempt];
-        // A failure that was held back has no job any more, only its answer.
+        // A failure that was held back has no job any more, only its response.
         if (job.generation == 0) break;
         service_.cancel(job);
         job = {};

@@ -22,14 +22,14 @@
 
 namespace tailward::sim {
 
-// So many requests at a time, the next one starts when one has ended. It waits for a slow service,
-// and so hides some of the waiting; open loop does not.
+// A fixed number of requests at a time: the next one starts when one has ended. It waits for a slow
+// service, and so hides some of the waiting; open loop does not.
 struct ClosedLoop {
   std::uint64_t in_flight = 20;
   std::uint64_t requests = 2000;
 };
 
-// So many requests a second, whatever becomes of them.
+// A fixed number of requests per second, whatever becomes of them.
 struct OpenLoop {
   enum class Arrivals : std::uint8_t { kPoisson, kUniform };
   double rate_per_s = 100;
@@ -43,9 +43,9 @@ struct SimulationConfig {
   hedge::RouteConfig route;
   ServiceConfig service;
   std::variant<ClosedLoop, OpenLoop> load;
-  // A request is so many legs, each a race of its own, and is over with the slowest of them.
+  // How many legs a request has. Each is a race of its own; the slowest one ends the request.
   std::uint32_t legs = 1;
-  // Keys are drawn evenly from so many; they choose the shard of a lock.
+  // How many keys there are. They are drawn evenly and choose the shard of a lock.
   std::uint64_t keys = 1 << 20;
   Duration deadline = kForever;  // of a request, from its start
   std::uint64_t seed = 1;

@@ -102,7 +102,7 @@ TEST(SimulationTest, AnOpenLoopCountsWhatItDrops) {
   EXPECT_EQ(result.dropped, 39u);
 }
 
-TEST(SimulationTest, AHedgeLeavesAtItsDelayAndItsAnswerCounts) {
+TEST(SimulationTest, AHedgeLeavesAtItsDelayAndItsResponseCounts) {
   SimulationConfig config = config_of(Law::constant(100ms));
   config.route.policy = fixed(30ms);
   config.load = ClosedLoop{.in_flight = 1, .requests = 10};

@@ -51,7 +51,7 @@ struct Snapshot {
 // Errors: as those of probe::list_sockets().
 Result<Snapshot> look(const probe::SocketSearch& search);
 
-// Pure: what look() makes of the answers of the system.
+// Pure: what look() makes of the responses of the system.
 Snapshot judge(probe::SocketList list, std::vector<ProcessInfo> processes);
 
 // Adds rates to `now`, and judges by what happened since `earlier` instead of the whole life.

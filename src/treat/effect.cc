@@ -11,7 +11,7 @@ namespace tailward::treat {
 namespace {
 
 constexpr std::size_t kDraws = 2000;
-// Of each cluster so many quantiles stand for all its latencies.
+// How many quantiles of a cluster stand for all its latencies.
 constexpr std::size_t kPointsMax = 64;
 // More clusters are laid together: that keeps them independent, and the work bounded.
 constexpr std::size_t kClustersMax = 500;

@@ -22,8 +22,8 @@ namespace tailward::treat {
 // Messages to a guardian come at least this often, or it takes its starter for stopped.
 inline constexpr Duration kGuardianPatience = std::chrono::seconds(20);
 
-// How often a non-sticky option is set again on each of so many connections: every 10 ms, and with
-// very many less often, so that it takes a small part of one core.
+// How often a non-sticky option is set again on each connection: every 10 ms, and less often with
+// very many connections, so that it takes a small part of one core.
 Duration refresh_period(std::size_t connections);
 
 class Guardian {

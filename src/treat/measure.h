@@ -81,7 +81,7 @@ struct Measurement {
 };
 
 // The time that a client waited for this turn: all of it, less the time from the last byte of the
-// answer to its acknowledgement, which nobody waits for, unless data were lost or had to wait.
+// response to its acknowledgement, which nobody waits for, unless data were lost or had to wait.
 Duration latency_of(const diag::Turn& turn);
 
 // Requests on the wire. Those that are not wholly within a window are left out.

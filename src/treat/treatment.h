@@ -69,7 +69,7 @@ struct MatchedConnection {
 // What the caller lends: time, and the decision to end early.
 struct RunHooks {
   std::function<TimePoint()> now;
-  // Waits for at most so long; true when the measurement is to end early.
+  // Waits for this long at most; true when the measurement is to end early.
   std::function<bool(Duration)> wait;
   std::function<void(std::string_view phase, Duration elapsed, Duration total)> progress;
 };
