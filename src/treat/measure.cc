@@ -25,6 +25,7 @@ std::vector<const Subject*> subjects_of(const diag::PacketAnalysis& packets,
   }
   std::vector<const Subject*> found;
   for (const diag::ConnectionSummary& one : packets.connections) {
+    // Without the SYN the analyser guesses which side is the server. Both ways round are tried.
     auto at = known.find({one.server, one.client});
     if (at == known.end()) at = known.find({one.client, one.server});
     found.push_back(at == known.end() ? nullptr : at->second);
@@ -34,6 +35,7 @@ std::vector<const Subject*> subjects_of(const diag::PacketAnalysis& packets,
 
 void compare(Measurement& measured, const Windows& windows, Rng& rng) {
   if (windows.before_is_control) {
+    // There is no control group: the same connections before the change stand in for it.
     measured.untreated = std::exchange(measured.treated_before, {});
   }
   measured.effect = median_effect(measured.treated.clusters, measured.untreated.clusters, rng);
@@ -82,11 +84,14 @@ stats::DurationInterval LatencyGroup::quantile_interval(double q) const {
   if (count == 0) return {{}, {}, false};
   const std::vector<Duration> all = sorted();
   const stats::RankInterval ranks = stats::quantile_ranks(count, q);
+  // With few latencies a rank can lie outside of them. The end is then the smallest or the largest
+  // one, and the third field says that the interval is open there.
   return {all[std::max<std::uint64_t>(ranks.low, 1) - 1], all[std::min(ranks.high, count) - 1],
           ranks.low >= 1 && ranks.high <= count};
 }
 
 Duration latency_of(const diag::Turn& turn) {
+  // See docs/design/treat.md: a healthy delayed ACK (40 ms) is no part of what a client waits.
   return waited_for_data(turn) ? turn.total : turn.total - turn.tail;
 }
 
@@ -106,6 +111,7 @@ Measurement measure_turns(const diag::PacketAnalysis& packets, std::span<const S
     const Duration latency = latency_of(turn);
     for (std::size_t i = 0; i < windows.slices.size(); ++i) {
       const Slice& slice = windows.slices[i];
+      // The connection was still as before when this turn began.
       if (slice.treated && turn.began < subject->since) continue;
       if (slice.window.holds(turn.began, end)) by_slice[i].push_back(latency);
     }
@@ -114,6 +120,7 @@ Measurement measure_turns(const diag::PacketAnalysis& packets, std::span<const S
       by_connection[subject].during.push_back(latency);
     }
   }
+  // The analyser keeps a limited sample of turns.
   measured.turns_dropped = packets.turns_seen - std::min(packets.turns_seen, packets.turns.size());
   add_slices(measured, by_slice, windows);
   // In the order of the subjects, so that the draws of the bootstrap replay.
@@ -138,6 +145,7 @@ std::optional<Duration> busy_between(const std::map<std::uint32_t, BusyTime>& ea
   const auto a = earlier.find(inode);
   const auto b = later.find(inode);
   if (a == earlier.end() || b == later.end()) return std::nullopt;
+  // No segment with data was sent, or the inode belongs to another socket by now.
   if (b->second.segments <= a->second.segments || b->second.busy_us < a->second.busy_us) {
     return std::nullopt;
   }
@@ -156,6 +164,7 @@ Measurement measure_tcp_info(std::span<const std::vector<BusyTime>> at,
     auto& by_inode = looks.emplace_back();
     for (const BusyTime& one : look) by_inode[one.inode] = one;
   }
+  // One look precedes the change, one is at the change, one at the end: `from` is 0 or 1.
   const auto add = [&](std::size_t from, const Subject& subject, LatencyGroup& group) {
     if (from + 1 >= looks.size()) return;
     const auto busy = busy_between(looks[from], looks[from + 1], subject.inode);

@@ -12,10 +12,17 @@
 namespace tailward::treat {
 namespace {
 
+// How long one wait for packets or for the user is: Ctrl-C is seen within it.
 constexpr Duration kTick = std::chrono::milliseconds(50);
+// How often new connections, the end of the process and a lost guardian are looked for, and the
+// progress line is written. Each look dumps all sockets.
 constexpr Duration kLookEvery = std::chrono::seconds(1);
+// Before the change both halves are watched for a fifth of the time, within these bounds. It only
+// has to show whether they were alike, not to measure an effect.
 constexpr Duration kBaselineMin = std::chrono::seconds(1);
 constexpr Duration kBaselineMax = std::chrono::seconds(10);
+// A slice must be much longer than the slowest normal request, because requests over its boundary
+// are left out, and short against changes of load. 20 slices are 10 pairs.
 constexpr Duration kSliceMin = std::chrono::milliseconds(500);
 constexpr Duration kSliceMax = std::chrono::seconds(5);
 constexpr int kSlicesWanted = 20;
@@ -33,6 +40,7 @@ std::string capability_hint() {
          "CAP_SYS_PTRACE";
 }
 
+// A process that cannot be opened for any other reason has ended.
 StepOutcome outcome_of(const Error& error) {
   return error.kind == ErrorKind::kDenied ? StepOutcome::kDenied : StepOutcome::kClosed;
 }
@@ -91,10 +99,12 @@ Result<void> Treatment::find(std::vector<diag::SocketFacts>& found) {
   std::size_t established = 0;
   std::size_t nobodys = 0;
   for (const diag::SocketFacts& one : list->sockets) {
+    // A connection that is being closed has no latency to improve.
     if (one.state != diag::TcpState::kEstablished) continue;
     if (!seen.insert(one.inode).second) continue;  // shared by processes that were forked
     ++established;
     if (options_.remote && !options_.remote->matches(one.remote)) continue;
+    // Without a descriptor we may not look into its process: nothing to duplicate.
     one.fd < 0 ? static_cast<void>(++nobodys) : found.push_back(one);
   }
   const std::string whose = options_.pid ? fmt::format("process {}", *options_.pid)
@@ -116,8 +126,8 @@ Result<void> Treatment::find(std::vector<diag::SocketFacts>& found) {
   for (const diag::SocketFacts& one : found) pids.insert(one.pid);
   for (const int pid : pids) {
     Result<probe::Process> process = probe::Process::open(pid);
-    if (process)
-      processes_.push_back(std::move(*process));
+    if (process) processes_.push_back(std::move(*process));
+    // One of several processes may have ended since; the only one is an error.
     else if (pids.size() == 1)
       return fail(process.error());
   }
@@ -142,8 +152,10 @@ void Treatment::choose_ports(const std::vector<diag::SocketFacts>& all) {
   };
   static_cast<void>(processes_[0].in_network_namespace(look));
   const std::set<std::uint16_t> chosen = server_ports(sockets);
+  // No ports: everything is captured and the analyser sorts it out.
   if (chosen.size() <= kPortsMax) ports_.assign(chosen.begin(), chosen.end());
   diag::PacketLimits limits;
+  // Every connection that is treated can be told apart in the capture.
   limits.connections_kept = UndoLog::kConnectionsMax;
   analyser_ = std::make_unique<diag::PacketAnalyser>(ports_, limits);
 }
@@ -173,6 +185,7 @@ MatchedConnection& Treatment::note(const diag::SocketFacts& facts) {
   made.id = noted.id;
   made.noted = true;
   made.before = made.after = noted.before;
+  // A connection that has the wanted value by itself is no control either: it is left out.
   made.treatable = !already_so(noted, options_.settings);
   if (!made.treatable) made.outcome = StepOutcome::kAlready;
   return made;
@@ -193,6 +206,7 @@ Result<void> Treatment::note_all(const std::vector<diag::SocketFacts>& found) {
         fmt::format("nothing to treat: {} already {} {}", count_of(already, "matching connection"),
                     already == 1 ? "has" : "have", to_string(options_.settings)));
   }
+  // The enumerators are ordered from harmless to worst.
   const auto worst = std::max_element(
       connections_.begin(), connections_.end(),
       [](const MatchedConnection& a, const MatchedConnection& b) { return a.outcome < b.outcome; });
@@ -212,6 +226,7 @@ void Treatment::draw() {
     candidates.push_back({connections_[i].remote, connections_[i].activity});
     index.push_back(i);
   }
+  // The design follows from how many connections there are; only --all is chosen by the user.
   design_ = options_.all                     ? Design::kAll
             : candidates.size() < kHalvesMin ? Design::kSlices
                                              : Design::kHalves;
@@ -235,6 +250,7 @@ Duration Treatment::baseline_length() const {
 std::size_t Treatment::slice_count() const {
   if (design_ != Design::kSlices) return 0;
   const Duration each = std::clamp<Duration>(options_.length / kSlicesWanted, kSliceMin, kSliceMax);
+  // Pairs of slices, and two pairs at least: one pair is no comparison.
   return std::max<std::size_t>(2, static_cast<std::size_t>(options_.length / each / 2)) * 2;
 }
 
@@ -255,6 +271,7 @@ bool Treatment::take_packets(Duration wait) {
 }
 
 void Treatment::take_snapshot() {
+  // The kernel's own account is needed only where packets could not be captured.
   if (capture_ != nullptr) return;
   std::vector<BusyTime>& into = snapshots_.emplace_back();
   const auto look = [&into] {
@@ -277,6 +294,7 @@ bool Treatment::phase(const RunHooks& hooks, const Stretch& stretch) {
     const Duration wait = std::min(left, kTick);
     bool going = true;
     if (capture_ != nullptr) going = take_packets(wait);
+    // Reading packets has waited already.
     if (hooks.wait(capture_ != nullptr ? Duration{0} : wait) || !going) {
       result_.partial = true;
       return false;
@@ -309,7 +327,9 @@ void Treatment::look_for_new() {
     MatchedConnection& made = note(one);
     made.late = true;
     if (!made.treatable) continue;
+    // A coin each: pairing needs several at a time, and later connections may come one by one.
     made.treated = design_ != Design::kHalves || rng_.chance(0.5);
+    // What it did before it was noted is in neither half.
     made.since = wall_clock_now();
     if (made.treated && applied_) apply(made);
   }
@@ -322,6 +342,7 @@ void Treatment::apply(MatchedConnection& connection) {
   if (result.outcome != StepOutcome::kDone) return;
   connection.before = result.before;
   connection.after = result.after;
+  // With slices it is applied several times; the first time counts.
   if (!connection.applied) connection.since = result.at;
   connection.applied = true;
 }
@@ -360,6 +381,7 @@ void Treatment::run_halves(const RunHooks& hooks) {
 
 void Treatment::run_slices(const RunHooks& hooks) {
   const std::vector<bool> slices = draw_slices(slice_count() / 2, rng_);
+  // All slices have one length, so that treated and untreated time are equal.
   const Duration each = options_.length / static_cast<std::int64_t>(slices.size());
   windows_.treatment.from = wall_clock_now();
   take_snapshot();
@@ -384,6 +406,7 @@ Measurement Treatment::measure() {
                         one.treatable && (!one.treated || one.applied), one.since});
   }
   if (capture_ == nullptr) return measure_tcp_info(snapshots_, subjects, windows_, rng_);
+  // Packets of the last moments are still in the kernel's ring.
   for (int i = 0; i < kLastLooks; ++i) static_cast<void>(take_packets(kTick));
   const probe::CaptureCounters counters = capture_->counters();
   result_.packets = counters.tcp;

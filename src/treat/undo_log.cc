@@ -22,12 +22,14 @@ std::optional<std::uint64_t> cookie_of(int fd) {
   return cookie;
 }
 
+// The socket's inode, as /proc and sock_diag show it. It is 32 bits there.
 std::uint32_t inode_of(int fd) {
   struct stat about {};
   return ::fstat(fd, &about) == 0 ? static_cast<std::uint32_t>(about.st_ino) : 0;
 }
 
 template <std::size_t N>
+// Cut to fit: the message travels in a record of fixed size.
 void write_text(std::array<char, N>& into, std::string_view text) {
   const std::size_t length = std::min(text.size(), N - 1);
   std::memcpy(into.data(), text.data(), length);
@@ -45,6 +47,7 @@ std::string text_of(const Error& error) {
 // Whether the process has set the option since we read or set `known`. While a buffer is autotuned,
 // its size moves by itself.
 bool changed_by_owner(Option option, const State& now, const State& known) {
+  // The kernel changes a non-sticky option with each exchange, so a difference says nothing.
   if (is_non_sticky(option)) return false;
   if (is_buffer(option) && !now.locked && !known.locked) return false;
   return now != known;
@@ -102,6 +105,7 @@ StepResult UndoLog::track(const Target& target) {
                      fmt::format("more than {} connections", kConnectionsMax));
   }
   TAILWARD_CHECK(target.process < processes_.size());
+  // The copy lives until the end of this function and no longer: see the header.
   const Result<probe::Descriptor> copy = processes_[target.process].duplicate(target.fd);
   if (!copy) {
     const bool denied = copy.error().kind == ErrorKind::kDenied;
@@ -109,6 +113,7 @@ StepResult UndoLog::track(const Target& target) {
                      text_of(copy.error()));
   }
   const std::optional<std::uint64_t> cookie = cookie_of(copy->get());
+  // The number was given to another socket between the listing and now.
   if (!cookie || inode_of(copy->get()) != target.inode)
     return result_of(id, StepOutcome::kClosed, "");
   Entry entry{target, *cookie, {}, false};
@@ -116,6 +121,7 @@ StepResult UndoLog::track(const Target& target) {
     const Result<State> old = read_option(copy->get(), setting.option);
     if (!old) return result_of(id, outcome_of(old.error()), text_of(old.error()));
     entry.changes.push_back({*old, *old});
+    // Nothing will be changed here, so there is no way back to rehearse.
     if (satisfies(*old, setting)) continue;
     if (const Result<void> fine = rehearse(setting, *old); !fine) {
       return result_of(id, StepOutcome::kNotRestorable, text_of(fine.error()));
@@ -144,6 +150,8 @@ StepResult UndoLog::apply(std::uint32_t id) {
   if (!copy) return copy.error();
   Entry& entry = entries_[id];
   for (std::size_t i = 0; i < settings_.size(); ++i) {
+    // First pass: check everything, change nothing. A refusal in the middle would leave half a
+    // change.
     const Result<State> now = read_option(copy->get(), settings_[i].option);
     if (!now) return result_of(id, outcome_of(now.error()), text_of(now.error()));
     Change& change = entry.changes[i];
@@ -161,10 +169,12 @@ StepResult UndoLog::apply(std::uint32_t id) {
   for (std::size_t i = 0; i < settings_.size(); ++i) {
     Change& change = entry.changes[i];
     if (change.made || satisfies(change.old, settings_[i])) continue;
+    // Whether a setting that fails has had an effect is not known, so undo() restores it as well.
     change.unsure = true;
     const Result<State> now = set_option(copy->get(), settings_[i]);
     if (!now) {
       std::string message;
+      // Settings made before the failing one are taken back: all of them or none.
       static_cast<void>(undo(copy->get(), entry, message));
       return result_of(id, outcome_of(now.error()), text_of(now.error()));
     }
@@ -181,6 +191,7 @@ StepOutcome UndoLog::undo(int fd, Entry& entry, std::string& message) {
     if (!change.made && !change.unsure) continue;
     const Option option = settings_[i].option;
     const Result<State> now = read_option(fd, option);
+    // The process has set the option itself meanwhile. Its value is the newer decision and stays.
     if (now && !change.unsure && changed_by_owner(option, *now, change.now) && *now != change.old) {
       change.made = false;
       if (outcome != StepOutcome::kFailed) outcome = StepOutcome::kOwn;
@@ -224,6 +235,7 @@ void UndoLog::refresh() {
   for (std::uint32_t id = 0; id < entries_.size(); ++id) {
     if (!is_refreshed(entries_[id])) continue;
     const tl::expected<probe::Descriptor, StepResult> copy = open(id);
+    // A closed connection is not looked for every 10 ms again.
     entries_[id].gone = !copy && copy.error().outcome == StepOutcome::kClosed;
     if (!copy) continue;
     for (const Setting& one : settings_) {
@@ -276,6 +288,7 @@ void UndoLog::restore_strays(const std::vector<std::uint32_t>& missing, Rollback
   std::set<std::uint32_t> alive;
   std::vector<std::string>
       blind;  // for each process why its namespace could not be searched, or ""
+  // By namespace: sockets of a container are not in our own list.
   for (const probe::Process& process : processes_) {
     Result<std::vector<diag::SocketFacts>> sockets;
     const Result<void> entered =
@@ -291,6 +304,7 @@ void UndoLog::restore_strays(const std::vector<std::uint32_t>& missing, Rollback
   for (const std::uint32_t id : missing) {
     Entry& entry = entries_[id];
     const std::string& why_blind = blind[entry.target.process];
+    // Not found, but the search failed as well: to say "closed" would be a guess.
     if (!alive.contains(entry.target.inode) && !why_blind.empty()) {
       count(rollback, StepOutcome::kFailed, why_blind);
       continue;
@@ -350,6 +364,7 @@ void UndoLog::expect_apply(std::uint32_t id) {
 
 void UndoLog::adopt_apply(std::uint32_t id, const StepResult& result) {
   for (std::size_t i = 0; i < settings_.size(); ++i) {
+    // A non-sticky option may read as before although it was set.
     const bool made = result.outcome == StepOutcome::kDone &&
                       (is_non_sticky(settings_[i].option) || result.after[i] != result.before[i]);
     entries_[id].changes[i] = {result.before[i], result.after[i], made, false};
