@@ -54,10 +54,10 @@ int attempt_number(const http::Fields& fields) {
 }
 
 Client::Client(io::Transport& transport, io::Timers& timers, hedge::RouteConfig config,
-               const std::vector<io::Endpoint>& hosts, ClientOptions options)
+               const std::vector<io::HostPort>& hosts, ClientOptions options)
     : timers_(timers), route_(std::move(config)), options_(std::move(options)) {
   TAILWARD_CHECK(!hosts.empty());
-  for (const io::Endpoint& host : hosts) {
+  for (const io::HostPort& host : hosts) {
     const Result<hedge::HostIndex> index = route_.add_host(io::to_string(host));
     TAILWARD_CHECK(index.has_value());
     pools_.push_back(std::make_unique<net::Pool>(transport, timers, host, options_.pool));

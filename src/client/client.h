@@ -40,7 +40,7 @@ class Client {
   // not empty and may name one endpoint several times: each is a host of its own with its own
   // connections.
   Client(io::Transport& transport, io::Timers& timers, hedge::RouteConfig config,
-         const std::vector<io::Endpoint>& hosts, ClientOptions options = {});
+         const std::vector<io::HostPort>& hosts, ClientOptions options = {});
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 

@@ -32,7 +32,7 @@ class Service {
 
   Service(io::Transport& network, io::Timers& timers, std::size_t hosts) {
     for (std::size_t i = 0; i < hosts; ++i) {
-      const io::Endpoint at{fmt::format("10.0.0.{}", i + 1), 80};
+      const io::HostPort at{fmt::format("10.0.0.{}", i + 1), 80};
       endpoints.push_back(at);
       servers.push_back(std::make_unique<net::HttpServer>(
           network, timers, [this, i](net::CallRef call) { take(i, std::move(call)); }));
@@ -55,7 +55,7 @@ class Service {
   }
 
   Answer answer = [](const net::CallRef& call, int) { call->respond(200, "text/plain", "ok"); };
-  std::vector<io::Endpoint> endpoints;
+  std::vector<io::HostPort> endpoints;
   std::vector<std::unique_ptr<net::HttpServer>> servers;
   std::deque<Seen> seen;
   std::deque<net::CallRef> calls;

@@ -10,9 +10,9 @@
 namespace tailward::io {
 namespace {
 
-Endpoint normalised(const Endpoint& endpoint) {
+HostPort normalised(const HostPort& endpoint) {
   const bool local = endpoint.host.empty() || endpoint.host == "localhost";
-  return local ? Endpoint{"127.0.0.1", endpoint.port} : endpoint;
+  return local ? HostPort{"127.0.0.1", endpoint.port} : endpoint;
 }
 
 tl::unexpected<Error> reset_error() {
@@ -253,7 +253,7 @@ class Link : public std::enable_shared_from_this<Link> {
 
 class MemoryStream : public Stream {
  public:
-  MemoryStream(std::shared_ptr<Link> link, int side, Endpoint peer,
+  MemoryStream(std::shared_ptr<Link> link, int side, HostPort peer,
                std::shared_ptr<std::size_t> open)
       : link_(std::move(link)), side_(side), peer_(std::move(peer)), open_(std::move(open)) {
     ++*open_;
@@ -270,12 +270,12 @@ class MemoryStream : public Stream {
     link_->write(side_, first, second, std::move(done));
   }
   void finish_writing() override { link_->finish_writing(side_); }
-  [[nodiscard]] Endpoint peer() const override { return peer_; }
+  [[nodiscard]] HostPort peer() const override { return peer_; }
 
  private:
   std::shared_ptr<Link> link_;
   int side_;
-  Endpoint peer_;
+  HostPort peer_;
   std::shared_ptr<std::size_t> open_;
 };
 
@@ -283,14 +283,14 @@ class MemoryStream : public Stream {
 
 class MemoryTransport::MemoryListener : public Listener {
  public:
-  MemoryListener(MemoryTransport& transport, Endpoint local, AcceptCallback accepted)
+  MemoryListener(MemoryTransport& transport, HostPort local, AcceptCallback accepted)
       : transport_(transport),
         local_(std::move(local)),
         accepted_(std::make_shared<AcceptCallback>(std::move(accepted))) {
     transport_.listeners_[to_string(local_)] = this;
   }
   ~MemoryListener() override { transport_.listeners_.erase(to_string(local_)); }
-  [[nodiscard]] Endpoint local() const override { return local_; }
+  [[nodiscard]] HostPort local() const override { return local_; }
 
   void offer(std::unique_ptr<Stream> stream) {
     backlog_.push_back(std::move(stream));
@@ -311,7 +311,7 @@ class MemoryTransport::MemoryListener : public Listener {
   }
 
   MemoryTransport& transport_;
-  Endpoint local_;
+  HostPort local_;
   std::shared_ptr<AcceptCallback> accepted_;
   std::deque<std::unique_ptr<Stream>> backlog_;
   Timer event_;
@@ -319,7 +319,7 @@ class MemoryTransport::MemoryListener : public Listener {
 
 class MemoryTransport::MemoryConnecting : public Connecting {
  public:
-  MemoryConnecting(MemoryTransport& transport, Endpoint to, ConnectionFaults faults,
+  MemoryConnecting(MemoryTransport& transport, HostPort to, ConnectionFaults faults,
                    std::uint16_t from_port, ConnectCallback done)
       : transport_(transport),
         to_(std::move(to)),
@@ -340,13 +340,13 @@ class MemoryTransport::MemoryConnecting : public Connecting {
     const auto link =
         std::make_shared<Link>(transport_.timers_, transport_.options_.capacity, faults_);
     auto client = std::make_unique<MemoryStream>(link, 0, to_, transport_.open_streams_);
-    found->second->offer(std::make_unique<MemoryStream>(link, 1, Endpoint{"127.0.0.1", from_port_},
+    found->second->offer(std::make_unique<MemoryStream>(link, 1, HostPort{"127.0.0.1", from_port_},
                                                         transport_.open_streams_));
     done(std::unique_ptr<Stream>(std::move(client)));
   }
 
   MemoryTransport& transport_;
-  Endpoint to_;
+  HostPort to_;
   ConnectionFaults faults_;
   std::uint16_t from_port_;
   ConnectCallback done_;
@@ -363,11 +363,11 @@ MemoryTransport::MemoryTransport(Timers& timers, FaultInjector* faults, Options 
 
 MemoryTransport::~MemoryTransport() { TAILWARD_CHECK(listeners_.empty()); }
 
-Result<std::unique_ptr<Listener>> MemoryTransport::listen(const Endpoint& at,
+Result<std::unique_ptr<Listener>> MemoryTransport::listen(const HostPort& at,
                                                           AcceptCallback accepted) {
-  Endpoint local = normalised(at);
+  HostPort local = normalised(at);
   while (local.port == 0) {
-    const Endpoint candidate{local.host, next_port_++};
+    const HostPort candidate{local.host, next_port_++};
     if (candidate.port != 0 && !listeners_.contains(to_string(candidate))) local = candidate;
   }
   if (listeners_.contains(to_string(local))) {
@@ -377,7 +377,7 @@ Result<std::unique_ptr<Listener>> MemoryTransport::listen(const Endpoint& at,
       std::make_unique<MemoryListener>(*this, std::move(local), std::move(accepted)));
 }
 
-std::unique_ptr<Connecting> MemoryTransport::connect(const Endpoint& to, ConnectCallback done) {
+std::unique_ptr<Connecting> MemoryTransport::connect(const HostPort& to, ConnectCallback done) {
   const std::uint64_t number = connects_++;
   const ConnectionFaults faults =
       faults_ == nullptr ? ConnectionFaults{} : faults_->on_connect(to, number);
@@ -405,7 +405,7 @@ PathFaults RandomFaults::draw_path() {
   return faults;
 }
 
-ConnectionFaults RandomFaults::on_connect(const Endpoint&, std::uint64_t) {
+ConnectionFaults RandomFaults::on_connect(const HostPort&, std::uint64_t) {
   ConnectionFaults faults;
   faults.refuse = rng_.chance(odds_.refuse);
   faults.connect_delay = draw_delay();

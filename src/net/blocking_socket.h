@@ -55,11 +55,11 @@ class BlockingSocket {
  public:
   // Numeric addresses of either family, and "localhost" (127.0.0.1). Errors: kInvalid (no such
   // address), kDisconnected, kTimedOut.
-  static Result<BlockingSocket> connect(const io::Endpoint& to,
+  static Result<BlockingSocket> connect(const io::HostPort& to,
                                         const BlockingOptions& options = {});
   // Port 0: where there is room; see local(). An empty host: 127.0.0.1. SO_REUSEADDR is on. An IPv6
   // listener takes IPv6 alone. Errors: kInvalid (address in use, or not ours), kDenied.
-  static Result<BlockingSocket> listen(const io::Endpoint& at, const BlockingOptions& options = {},
+  static Result<BlockingSocket> listen(const io::HostPort& at, const BlockingOptions& options = {},
                                        int backlog = 128);
 
   BlockingSocket(BlockingSocket&& other) noexcept;
@@ -95,8 +95,8 @@ class BlockingSocket {
   void set_receive_buffer(int bytes);
   void set_timeout(Duration timeout);
 
-  [[nodiscard]] io::Endpoint local() const;
-  [[nodiscard]] io::Endpoint peer() const;  // empty when not connected
+  [[nodiscard]] io::HostPort local() const;
+  [[nodiscard]] io::HostPort peer() const;  // empty when not connected
   // As the kernel counts: twice what was asked for.
   [[nodiscard]] int send_buffer() const;
   [[nodiscard]] int receive_buffer() const;
@@ -110,7 +110,7 @@ class BlockingSocket {
 
  private:
   explicit BlockingSocket(int fd) : fd_(fd) {}
-  static Result<BlockingSocket> make(const io::Endpoint& at, const BlockingOptions& options,
+  static Result<BlockingSocket> make(const io::HostPort& at, const BlockingOptions& options,
                                      struct SocketName& name);
   void apply(const BlockingOptions& options);
   void set(int level, int option, int value);

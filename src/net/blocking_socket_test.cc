@@ -115,7 +115,7 @@ TEST(BlockingSocketErrorTest, AConnectThatNobodyAnswersEndsInTime) {
 }
 
 TEST(BlockingSocketErrorTest, SaysWhoRefused) {
-  io::Endpoint nobody;
+  io::HostPort nobody;
   {
     Result<BlockingSocket> listener = BlockingSocket::listen({"", 0});
     ASSERT_TRUE(listener);

@@ -8,7 +8,7 @@
 
 namespace tailward::net {
 
-Pool::Pool(io::Transport& transport, io::Timers& timers, io::Endpoint endpoint, PoolOptions options)
+Pool::Pool(io::Transport& transport, io::Timers& timers, io::HostPort endpoint, PoolOptions options)
     : transport_(transport),
       timers_(timers),
       endpoint_(std::move(endpoint)),

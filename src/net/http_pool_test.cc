@@ -27,7 +27,7 @@ struct PoolTest : testing::Test, MemoryNet {
   }
 
   Pool& make_pool(PoolOptions options = {}) {
-    return pool.emplace(network, timers, io::Endpoint{"server", 80}, options);
+    return pool.emplace(network, timers, io::HostPort{"server", 80}, options);
   }
 
   // One exchange that a peer answers with `answer`.

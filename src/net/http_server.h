@@ -101,7 +101,7 @@ class ServerCall : public std::enable_shared_from_this<ServerCall> {
   [[nodiscard]] http::Request& request() { return request_; }
   // When its first byte was read: a fresh clock reading.
   [[nodiscard]] TimePoint arrived_at() const { return arrived_at_; }
-  [[nodiscard]] io::Endpoint peer() const;
+  [[nodiscard]] io::HostPort peer() const;
   // False once the client has gone or the response is complete.
   [[nodiscard]] bool open() const { return connection_ != nullptr; }
 
@@ -189,7 +189,7 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   // May be called for several addresses. Returns the address really bound.
-  Result<io::Endpoint> listen(const io::Endpoint& at);
+  Result<io::HostPort> listen(const io::HostPort& at);
 
   // Serves a connection that was accepted elsewhere.
   void serve(std::unique_ptr<io::Stream> stream);

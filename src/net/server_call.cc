@@ -18,8 +18,8 @@ ServerCall::~ServerCall() {
   if (connection_ != nullptr) connection_->abort(*this);
 }
 
-io::Endpoint ServerCall::peer() const {
-  return connection_ == nullptr ? io::Endpoint{} : connection_->peer();
+io::HostPort ServerCall::peer() const {
+  return connection_ == nullptr ? io::HostPort{} : connection_->peer();
 }
 
 void ServerCall::read_body(std::size_t limit, BodyCallback done) {

@@ -38,7 +38,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection>,
   void close(bool tell);
 
   // For ServerCall.
-  [[nodiscard]] io::Endpoint peer() const { return stream_->peer(); }
+  [[nodiscard]] io::HostPort peer() const { return stream_->peer(); }
   [[nodiscard]] HttpServer& server() { return server_; }
   void body_wanted();
   void response_begins(http::Response& head, const ServerCall& call);

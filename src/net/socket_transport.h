@@ -44,10 +44,10 @@ class SocketTransport : public io::Transport {
   explicit SocketTransport(Loop& loop, SocketOptions options = {});
   ~SocketTransport() override;
 
-  [[nodiscard]] std::unique_ptr<io::Connecting> connect(const io::Endpoint& to,
+  [[nodiscard]] std::unique_ptr<io::Connecting> connect(const io::HostPort& to,
                                                         ConnectCallback done) override;
   // An empty host listens on all of loopback (127.0.0.1); "0.0.0.0" or "::" on everything.
-  Result<std::unique_ptr<io::Listener>> listen(const io::Endpoint& at,
+  Result<std::unique_ptr<io::Listener>> listen(const io::HostPort& at,
                                                AcceptCallback accepted) override;
 
   [[nodiscard]] const SocketCounters& counters() const;
