@@ -33,6 +33,7 @@ void ServerConnection::close(bool tell) {
   flush_timer_.cancel();
   advance_timer_.cancel();
   alarm_.cancel();
+  // First of all, because everything below may come back here.
   stream_.reset();
   if (call_ != nullptr || response_ != ResponseState::kNone) --server_.counters_.in_flight;
   response_ = ResponseState::kNone;
@@ -60,12 +61,14 @@ ServerConnection::Ended ServerConnection::end_call() {
 // Parsing.
 
 void ServerConnection::advance() {
+  // Handlers call back into the connection. One loop at a time drives it, so the stack stays flat.
   if (std::exchange(advancing_, true)) return;
   const std::shared_ptr<ServerConnection> self = shared_from_this();
   while (stream_ != nullptr && step()) {
   }
   advancing_ = false;
   if (stream_ == nullptr) return;
+  // What was not taken must be copied: the buffer is read into again.
   early_.append(fresh_.data(), fresh_.size());
   fresh_ = {};
   update_deadline();
@@ -74,6 +77,7 @@ void ServerConnection::advance() {
 
 void ServerConnection::advance_soon() {
   if (advancing_ || advance_timer_.armed()) return;
+  // A turn of its own, so that no handler runs inside a call of its own.
   advance_timer_ = server_.timers_.after(Duration{0}, [this] { advance(); });
 }
 
@@ -115,6 +119,7 @@ bool ServerConnection::step() {
 bool ServerConnection::may_parse() const {
   if (parser_.done()) return false;
   if (!parser_.head_done()) return call_ == nullptr && response_ == ResponseState::kNone;
+  // The handler has let go of the call: nobody wants the rest of the body.
   if (call_ == nullptr) return false;
   if (call_->whole_body_) return true;
   return call_->body_handler_ != nullptr && !call_->body_paused_;
@@ -122,6 +127,7 @@ bool ServerConnection::may_parse() const {
 
 void ServerConnection::feed() {
   if (parser_.idle()) {
+    // A fresh reading: the request's arrival is measured from here.
     first_byte_at_ = server_.timers_.precise_now();
     progress_at_ = server_.timers_.now();
   }
@@ -150,6 +156,7 @@ void ServerConnection::on_head(http::Request&& head) {
 void ServerConnection::on_body(std::span<const char> piece) {
   expects_continue_ = false;
   if (call_ == nullptr) return;
+  // In order: what was kept back goes first.
   const bool direct =
       call_->body_handler_ != nullptr && !call_->body_paused_ && call_->pending_body_.empty();
   if (direct) {
@@ -219,6 +226,7 @@ void ServerConnection::answered() {
   response_ = ResponseState::kNone;
   ++server_.counters_.answered;
   --server_.counters_.in_flight;
+  // A body that was not read to its end stands between us and the next request.
   if (!keep_alive_ || server_.draining_ || !parser_.done()) {
     const bool read_to_the_end = parser_.done() && input().empty();
     if (read_to_the_end) return close(false);
@@ -238,6 +246,7 @@ void ServerConnection::malformed() {
 // hears that nobody waits for it.
 void ServerConnection::respond_with_error(int status) {
   const std::shared_ptr<ServerCall> undispatched = std::move(undispatched_);
+  // A second status line inside of a response would be read as its body.
   const bool silent = response_ != ResponseState::kNone;
   if (call_ != nullptr) --server_.counters_.in_flight;
   Ended ended = end_call();
@@ -269,6 +278,7 @@ void ServerConnection::start_linger() {
 
 void ServerConnection::read() {
   if (reading_ || finished_ || stream_ == nullptr) return;
+  // Backpressure: TCP's window holds the client up from here on.
   if (!lingering_ && early_.size() - early_at_ >= server_.options_.early_bytes) return;
   reading_ = true;
   stream_->read(buffer_, [this](Result<std::size_t> got) { read_done(std::move(got)); });
@@ -300,6 +310,8 @@ void ServerConnection::received(std::span<const char> bytes) {
 }
 
 void ServerConnection::peer_finished() {
+  // A half-closed client is taken for gone: clients of HTTP that only close their writing side are
+  // rare, and hedging needs to notice early that a loser was cancelled.
   finished_ = true;
   if (lingering_) return close(false);
   if (call_ != nullptr) {
@@ -342,6 +354,7 @@ void ServerConnection::send_whole(const http::Response& head, std::string body) 
   if (writing_) {
     pending_ += body;
   } else {
+    // The usual case: head and body leave in one gathered write.
     out_body_ = std::move(body);
   }
   response_complete();
