@@ -17,6 +17,8 @@ namespace {
 
 namespace beast = boost::beast;
 
+// A server may send any number of 1xx responses (RFC 9110, section 15.2). A stream of them without
+// an end would keep the client reading for ever.
 constexpr int kInterimMax = 16;
 
 std::string_view view_of(beast::string_view text) { return {text.data(), text.size()}; }
@@ -27,6 +29,7 @@ bool is_number(std::string_view text) {
 
 // Names that some gateways take for framing fields, since they turn '-' into '_'.
 bool is_framing_look_alike(std::string_view name) {
+  // The lengths of "Content-Length" and "Transfer-Encoding": nearly every field ends here.
   if (name.size() != 14 && name.size() != 17) return false;
   if (name.find('_') == std::string_view::npos) return false;
   std::string dashed(name);
@@ -87,6 +90,8 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
       head_.method = view_of(method);
       head_.target = view_of(target);
       head_.minor_version = version - 10;
+      // A target with a space or a control character in it is how requests are smuggled past a
+      // front end.
       if (!is_target_of(head_.method, head_.target)) refuse(ec, 400, "the target is malformed");
     }
   }
@@ -104,6 +109,7 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
   void on_field_impl(beast::http::field field, beast::string_view name, beast::string_view value,
                      beast::error_code& ec) override {
     if (head_done_) return;  // a trailer
+    // 431: Request Header Fields Too Large (RFC 6585).
     if (head_.fields.size() == fields_max_) return refuse(ec, 431, "too many fields");
     head_.fields.add(view_of(name), view_of(value));
     switch (field) {
@@ -128,6 +134,8 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
   }
 
   void take_content_length(std::string_view value, beast::error_code& ec) {
+    // RFC 9112, section 6.3 allows equal repetitions. Two readers that pick different ones disagree
+    // about where the message ends, so there is one or none.
     if (has_length_) return refuse(ec, 400, "Content-Length is repeated");
     if (!is_number(value)) return refuse(ec, 400, "Content-Length is not a number");
     has_length_ = true;
@@ -140,6 +148,8 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
 
   void take_transfer_encoding(std::string_view value, beast::error_code& ec) {
     if (has_coding_) return refuse(ec, 400, "Transfer-Encoding is repeated");
+    // RFC 9112, section 6.1: its framing is faulty, because an HTTP/1.0 peer may not know the
+    // coding.
     if (head_.minor_version == 0) return refuse(ec, 400, "Transfer-Encoding in HTTP/1.0");
     has_coding_ = true;
     if (!equals_ignoring_case(value, "chunked")) {
@@ -155,6 +165,8 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
 
   void on_header_impl(beast::error_code& ec) override {
     head_done_ = true;
+    // RFC 9112, section 6.1 lets a server take the coding. This is the classic smuggling attack, so
+    // the message is refused.
     if (has_length_ && has_coding_) {
       return refuse(ec, 400, "Content-Length beside Transfer-Encoding");
     }
@@ -162,6 +174,7 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
     if (has_coding_) framing = BodyKind::kChunked;
     if (has_length_) framing = BodyKind::kLength;
     head_.content_length = has_length_ ? length_ : 0;
+    // RFC 9112, section 9.3: HTTP/1.1 persists unless told otherwise, HTTP/1.0 only when told.
     head_.keep_alive = !close_ && (head_.minor_version == 1 || stay_);
     if constexpr (kIsRequest) {
       if (!has_host_ && head_.minor_version == 1) return refuse(ec, 400, "Host is missing");
@@ -172,6 +185,7 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
   }
 
   void finish_response_head(BodyKind framing) {
+    // RFC 9110, section 8.6: these have no body, whatever their fields say.
     if (head_.status == 204 || head_.status / 100 == 1) {
       head_.content_length = 0;
     } else if (this->skip() || head_.status == 304) {
@@ -239,6 +253,7 @@ class Machine {
   Result<void> feed_eof() {
     if (state_ == State::kDone) return {};
     if (state_ == State::kDead) return fail(kind_, why_);
+    // The one body that may end so.
     if (state_ == State::kBody && until_close_) {
       beast::error_code ec;
       recorder_->put_eof(ec);
@@ -278,6 +293,8 @@ class Machine {
 
  private:
   static constexpr bool kIsRequest = std::is_same_v<Head, Request>;
+  // Beast gets a whole head or chunk line at a time: it would scan a partial one again with each
+  // byte, which is quadratic for a peer that drips.
   static constexpr Unit kHeadUnit = kIsRequest ? Unit::kRequestHead : Unit::kResponseHead;
 
   enum class State { kHead, kBody, kChunkLine, kChunkData, kDone, kDead };
@@ -317,6 +334,7 @@ class Machine {
   }
 
   void skip_blank() {
+    // RFC 9112, section 2.2: a server should ignore one empty line before a request.
     if (blank_skipped_) return refuse({400, "empty lines before the request"});
     blank_skipped_ = true;
     scan_.start(kHeadUnit);
@@ -330,6 +348,7 @@ class Machine {
     if (!put(unit)) return;
     if constexpr (!kIsRequest) {
       if (head_.status / 100 == 1) return skip_interim();
+      // What follows is the tunnel's, and no HTTP.
       if (to_connect_ && head_.status / 100 == 2) {
         return refuse({400, "a tunnel (CONNECT)", ErrorKind::kUnsupported});
       }
@@ -350,6 +369,7 @@ class Machine {
   }
 
   void skip_interim() {
+    // What follows is another protocol's.
     if (head_.status == 101)
       return refuse({400, "the protocol is switched", ErrorKind::kUnsupported});
     if (++interim_ > kInterimMax) return refuse({400, "too many interim responses"});
@@ -365,6 +385,7 @@ class Machine {
 
   std::size_t take_body(std::string_view bytes) {
     const bool bounded = !until_close_;
+    // The rest belongs to the next message of the pipeline.
     if (bounded && bytes.size() > remaining_) bytes = bytes.substr(0, remaining_);
     if (!put(bytes)) return 0;
     sink_.on_body(recorder_->body());
