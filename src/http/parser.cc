@@ -64,13 +64,13 @@ void clear_head(Response& head) {
   head.announced = BodyKind::kNone;
 }
 
-// What Beast tells, written down. The sink is called by Machine, after Beast has returned.
+// What Beast tells, written down. The sink is called by MessageReader, after Beast has returned.
 template <bool kIsRequest>
-class Recorder final : public beast::http::basic_parser<kIsRequest> {
+class HeadRecorder final : public beast::http::basic_parser<kIsRequest> {
  public:
   using Head = std::conditional_t<kIsRequest, Request, Response>;
 
-  Recorder(Head& head, const Limits& limits) : head_(head), fields_max_(limits.fields) {
+  HeadRecorder(Head& head, const Limits& limits) : head_(head), fields_max_(limits.fields) {
     // UnitScan has measured the head already.
     this->header_limit(std::numeric_limits<std::uint32_t>::max());
     if (limits.body_bytes == UINT64_MAX) {
@@ -234,9 +234,9 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
 
 // What both parsers are: cuts the bytes into the units that Beast gets whole, and tells the sink.
 template <class Head>
-class Machine {
+class MessageReader {
  public:
-  Machine(Sink<Head>& sink, Limits limits) : sink_(sink), limits_(limits), scan_(limits) {
+  MessageReader(Sink<Head>& sink, Limits limits) : sink_(sink), limits_(limits), scan_(limits) {
     scan_.start(kHeadUnit);
   }
 
@@ -295,7 +295,8 @@ class Machine {
   static constexpr bool kIsRequest = std::is_same_v<Head, Request>;
   // Beast gets a whole head or chunk line at a time: it would scan a partial one again with each
   // byte, which is quadratic for a peer that drips.
-  static constexpr Unit kHeadUnit = kIsRequest ? Unit::kRequestHead : Unit::kResponseHead;
+  static constexpr ScanUnit kHeadUnit =
+      kIsRequest ? ScanUnit::kRequestHead : ScanUnit::kResponseHead;
 
   enum class State { kHead, kBody, kChunkLine, kChunkData, kDone, kDead };
 
@@ -360,7 +361,7 @@ class Machine {
     until_close_ = body == BodyKind::kUntilClose;
     if (body == BodyKind::kChunked) {
       state_ = State::kChunkLine;
-      scan_.start(Unit::kFirstChunk);
+      scan_.start(ScanUnit::kFirstChunk);
     } else if (until_close_ || (body == BodyKind::kLength && remaining_ > 0)) {
       state_ = State::kBody;
     } else {
@@ -394,7 +395,7 @@ class Machine {
     if (remaining_ > 0) return bytes.size();
     if (state_ == State::kChunkData) {
       state_ = State::kChunkLine;
-      scan_.start(Unit::kNextChunk);
+      scan_.start(ScanUnit::kNextChunk);
     } else {
       finish();
     }
@@ -436,10 +437,10 @@ class Machine {
   Limits limits_;
   UnitScan scan_;
   State state_ = State::kHead;
-  std::string pending_;                           // the bytes of a unit that is not complete
-  Head head_;                                     // kept, so that its memory is used again
-  std::optional<Recorder<kIsRequest>> recorder_;  // Beast's parser takes one message only
-  std::uint64_t remaining_ = 0;                   // of the body or the chunk
+  std::string pending_;                               // the bytes of a unit that is not complete
+  Head head_;                                         // kept, so that its memory is used again
+  std::optional<HeadRecorder<kIsRequest>> recorder_;  // Beast's parser takes one message only
+  std::uint64_t remaining_ = 0;                       // of the body or the chunk
   bool until_close_ = false;
   bool head_done_ = false;
   bool blank_skipped_ = false;
@@ -453,9 +454,9 @@ class Machine {
 
 }  // namespace
 
-class RequestParser::Impl : public Machine<Request> {
+class RequestParser::Impl : public MessageReader<Request> {
  public:
-  using Machine::Machine;
+  using MessageReader::MessageReader;
 };
 
 RequestParser::RequestParser(Sink<Request>& sink, Limits limits)
@@ -468,9 +469,9 @@ bool RequestParser::idle() const { return impl_->idle(); }
 int RequestParser::error_status() const { return impl_->error_status(); }
 void RequestParser::reset() { impl_->reset(); }
 
-class ResponseParser::Impl : public Machine<Response> {
+class ResponseParser::Impl : public MessageReader<Response> {
  public:
-  using Machine::Machine;
+  using MessageReader::MessageReader;
 };
 
 ResponseParser::ResponseParser(Sink<Response>& sink, Limits limits)

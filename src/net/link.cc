@@ -58,7 +58,7 @@ class Fd {
   int fd_;
 };
 
-struct Side {
+struct LinkSide {
   Fd space;   // the network namespace
   Fd device;  // the TUN device's other end
 };
@@ -129,10 +129,10 @@ void silence_ipv6() {
 }
 
 // Puts the calling thread into a new namespace and fills it.
-Result<Side> make_side(const std::string& address, const LinkShape& shape) {
+Result<LinkSide> make_side(const std::string& address, const LinkShape& shape) {
   // Of the calling thread alone: the process stays where it is.
   if (::unshare(CLONE_NEWNET) != 0) return failed("make a network namespace", errno);
-  Side side;
+  LinkSide side;
   side.space = Fd(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
   if (side.space.get() < 0) return failed("open the network namespace", errno);
   side.device = Fd(::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
@@ -199,7 +199,7 @@ bool enter_user_namespace() {
 
 class Link::Impl {
  public:
-  Impl(std::array<Side, 2> sides, Fd stop, const LinkShape& shape, std::uint64_t seed)
+  Impl(std::array<LinkSide, 2> sides, Fd stop, const LinkShape& shape, std::uint64_t seed)
       : spaces{std::move(sides[0].space), std::move(sides[1].space)},
         forwarder({sides[0].device.release(), sides[1].device.release()}, stop.release(), shape,
                   seed, shape.offload ? kOffloadHeader : 0) {}
@@ -218,9 +218,9 @@ Result<std::unique_ptr<Link>> Link::create(const LinkShape& both_ways, std::uint
   }
   // Unprivileged users get by with a user namespace, where the distribution allows it.
   if (!privileged()) static_cast<void>(enter_user_namespace());
-  std::array<Side, 2> sides;
+  std::array<LinkSide, 2> sides;
   for (const End end : {End::kClient, End::kServer}) {
-    Result<Side> side = fail(ErrorKind::kInternal, "");
+    Result<LinkSide> side = fail(ErrorKind::kInternal, "");
     on_a_thread([&] { side = make_side(address(end), both_ways); });
     if (!side) return fail(side.error().in("a link of our own"));
     sides[static_cast<std::size_t>(end)] = std::move(*side);

@@ -58,7 +58,7 @@ std::vector<tcp::endpoint> numeric(const io::HostPort& endpoint) {
   return {{address, endpoint.port}};
 }
 
-void apply(tcp::socket& socket, const SocketOptions& options) {
+void apply(tcp::socket& socket, const StreamOptions& options) {
   Code ignored;
   socket.set_option(tcp::no_delay(options.nodelay), ignored);
   if (options.send_buffer) {
@@ -257,7 +257,7 @@ class SocketStream : public io::Stream {
 
 // One connect: resolves where needed, then tries the addresses in order.
 struct ConnectState : ReadyItem, std::enable_shared_from_this<ConnectState> {
-  ConnectState(LoopCore& in, io::HostPort target, const SocketOptions& with, SocketCounters& count,
+  ConnectState(LoopCore& in, io::HostPort target, const StreamOptions& with, SocketCounters& count,
                io::Transport::ConnectCallback call)
       : core(in),
         to(std::move(target)),
@@ -329,7 +329,7 @@ struct ConnectState : ReadyItem, std::enable_shared_from_this<ConnectState> {
 
   LoopCore& core;
   io::HostPort to;
-  const SocketOptions& options;
+  const StreamOptions& options;
   SocketCounters& counters;
   tcp::socket socket;
   tcp::resolver resolver;
@@ -360,7 +360,7 @@ struct ListenState : ReadyItem, std::enable_shared_from_this<ListenState> {
   // New connections taken in one turn; the rest waits for the next, behind everybody else.
   static constexpr int kAcceptBatch = 64;
 
-  ListenState(LoopCore& in, const SocketOptions& with, SocketCounters& count,
+  ListenState(LoopCore& in, const StreamOptions& with, SocketCounters& count,
               io::Transport::AcceptCallback call)
       : core(in),
         options(with),
@@ -422,7 +422,7 @@ struct ListenState : ReadyItem, std::enable_shared_from_this<ListenState> {
   }
 
   LoopCore& core;
-  const SocketOptions& options;
+  const StreamOptions& options;
   SocketCounters& counters;
   tcp::acceptor acceptor;
   io::Transport::AcceptCallback accepted;
@@ -452,11 +452,11 @@ class SocketListener : public io::Listener {
 class SocketTransport::Impl {
  public:
   LoopCore& core;
-  SocketOptions options;
+  StreamOptions options;
   SocketCounters counters;
 };
 
-SocketTransport::SocketTransport(Loop& loop, SocketOptions options)
+SocketTransport::SocketTransport(Loop& loop, StreamOptions options)
     : impl_(new Impl{loop.core(), options, {}}) {}
 SocketTransport::~SocketTransport() = default;
 

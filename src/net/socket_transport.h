@@ -17,7 +17,7 @@
 
 namespace tailward::net {
 
-struct SocketOptions {
+struct StreamOptions {
   bool nodelay = true;             // TCP_NODELAY on connected and accepted sockets
   bool reuse_port = false;         // SO_REUSEPORT on listeners: several loops share one port
   bool v6_only = false;            // an IPv6 listener takes IPv4 as well unless this is set
@@ -41,7 +41,7 @@ class SocketTransport : public io::Transport {
   // in the kernel's queue meanwhile.
   static constexpr Duration kAcceptPause = std::chrono::milliseconds(20);
 
-  explicit SocketTransport(Loop& loop, SocketOptions options = {});
+  explicit SocketTransport(Loop& loop, StreamOptions options = {});
   ~SocketTransport() override;
 
   [[nodiscard]] std::unique_ptr<io::Connecting> connect(const io::HostPort& to,

@@ -34,7 +34,7 @@ SimulationConfig reference(std::uint64_t seed, double budget, Duration length, d
   config.route.policy = adaptive();
   config.route.budget = {.share = budget, .burst = 50};
   config.service = reference_service();
-  config.load = OpenLoop{.rate_per_s = rate, .length = length};
+  config.load = OpenLoad{.rate_per_s = rate, .length = length};
   return config;
 }
 
@@ -296,7 +296,7 @@ SimulationConfig busy_lock(std::uint64_t seed, Duration length) {
   for (int i = 0; i < 3; ++i) {
     config.service.hosts.push_back({.name = "host", .work = reference_law(), .lock = 0});
   }
-  config.load = OpenLoop{.rate_per_s = 450, .length = length};
+  config.load = OpenLoad{.rate_per_s = 450, .length = length};
   return config;
 }
 
@@ -335,7 +335,7 @@ TEST(AdaptiveTest, SwitchesItselfOffWhereItDoesHarmAndSaysWhy) {
   for (std::uint64_t seed = 1; seed <= 16; ++seed) {
     SimulationConfig config = locked_experiment(1, adaptive(), seed);
     config.route.budget = {.share = 0.10, .burst = 30};
-    config.load = ClosedLoop{.in_flight = 50, .requests = 14'000};
+    config.load = ClosedLoad{.in_flight = 50, .requests = 14'000};
     Simulation simulation(config);
     simulation.run_until(simulation.now() + 20s);
     if (!simulation.route().off_since()) continue;
@@ -366,7 +366,7 @@ TEST(AdaptiveTest, IsTriedAgainAfterAWhile) {
   SimulationConfig config = locked_experiment(1, adaptive(), 1);
   config.route.budget = {.share = 0.10, .burst = 30};
   config.route.retrial = 10s;
-  config.load = ClosedLoop{.in_flight = 50, .requests = 60'000};
+  config.load = ClosedLoad{.in_flight = 50, .requests = 60'000};
   Simulation simulation(config);
   const TimePoint start = simulation.now();
   std::uint64_t times = 0;

@@ -24,13 +24,13 @@ namespace tailward::sim {
 
 // A fixed number of requests at a time: the next one starts when one has ended. It waits for a slow
 // service, and so hides some of the waiting; open loop does not.
-struct ClosedLoop {
+struct ClosedLoad {
   std::uint64_t in_flight = 20;
   std::uint64_t requests = 2000;
 };
 
 // A fixed number of requests per second, whatever becomes of them.
-struct OpenLoop {
+struct OpenLoad {
   enum class Arrivals : std::uint8_t { kPoisson, kUniform };
   double rate_per_s = 100;
   Duration length = std::chrono::seconds(10);
@@ -42,7 +42,7 @@ struct SimulationConfig {
   // Its seed is replaced by one made from `seed`; its hosts are the service's.
   hedge::RouteConfig route;
   ServiceConfig service;
-  std::variant<ClosedLoop, OpenLoop> load;
+  std::variant<ClosedLoad, OpenLoad> load;
   // How many legs a request has. Each is a race of its own; the slowest one ends the request.
   std::uint32_t legs = 1;
   // How many keys there are. They are drawn evenly and choose the shard of a lock.
@@ -74,7 +74,7 @@ struct SimulationResult {
   std::uint64_t answered = 0;    // every leg well
   std::uint64_t failed = 0;      // a leg failed or timed out
   std::uint64_t unfinished = 0;  // hang for ever
-  std::uint64_t dropped = 0;     // by OpenLoop::in_flight_max
+  std::uint64_t dropped = 0;     // by OpenLoad::in_flight_max
   stats::Histogram latency;      // of answered requests
   hedge::Counters counters;
   hedge::Verdict verdict;  // at the end of the last request, without server evidence
