@@ -35,6 +35,7 @@ int columns_of(int fd) {
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+// `tailward … | head`: the reader has what it wants, and that is no error.
 bool reader_gone(int fd) {
   pollfd state{fd, POLLOUT, 0};
   return ::poll(&state, 1, 0) == 1 && (state.revents & (POLLERR | POLLHUP)) != 0;
@@ -47,6 +48,8 @@ void prepare_process() {
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
   // Whoever started this program may have ignored it, and that is inherited.
   static_cast<void>(std::signal(SIGCHLD, SIG_DFL));
+  // Without a standard descriptor the next file that is opened would become it, and output would be
+  // written into it.
   int fd = -1;
   // For reading: what is written to a closed standard output must fail as it did.
   while ((fd = ::open("/dev/null", O_RDONLY)) >= 0 && fd <= STDERR_FILENO) {
@@ -107,6 +110,7 @@ report::TerminalStyle output_style() {
 ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 void ProgressLine::show(const report::Progress& progress) {
+  // A log file has no use for a line that is rewritten.
   if (!terminal_) return;
   print_error(fmt::format("\r\x1b[K{}", report::format_progress(progress)));
   shown_ = true;
@@ -156,6 +160,8 @@ Result<void> check_outputs(const Outputs& outputs) {
 void raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  // The soft limit is 1,024 on most systems: too few for a proxy, and select(), for which it is so
+  // low, is not used here.
   limit.rlim_cur = limit.rlim_max;
   // Refused, it stays as it was: what runs out is counted where it runs out.
   static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));

@@ -29,7 +29,7 @@ constexpr Verb kVerbs[] = {
     {"plan", "from a log of latencies: what hedging would bring and cost", run_plan},
     {"proxy", "a sidecar that hedges slow requests and says whether that pays", run_proxy},
     {"sockets", "the TCP options and state of every socket of a running process", run_sockets},
-    {"treat", "try an option on a running process, measure it, put it back", run_treat},
+    {"treat", "try an option on a running process, measure it, restore the old value", run_treat},
     {"lab-server", "", run_lab_server},
     {"lab-sick-server", "", run_lab_sick_server},
 };

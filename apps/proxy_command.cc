@@ -113,8 +113,8 @@ Result<Duration> some_time(const std::string& text) {
   return time;
 }
 
-Result<io::Endpoint> address(const std::string& text) {
-  Result<io::Endpoint> endpoint = io::parse_endpoint(text);
+Result<io::HostPort> address(const std::string& text) {
+  Result<io::HostPort> endpoint = io::parse_host_port(text);
   if (endpoint && endpoint->host.empty()) endpoint->host = "127.0.0.1";
   return endpoint;
 }

@@ -168,7 +168,7 @@ int run_lab_sick_server(int argc, const char* const* argv) {
   if (const std::optional<int> status = parse_command_line(app, argc, argv)) return *status;
   const Result<lab::Sickness> sickness = lab::find_sickness(sick);
   if (!sickness) return complain(sickness.error());
-  const Result<io::Endpoint> where = io::parse_endpoint(at);
+  const Result<io::HostPort> where = io::parse_host_port(at);
   if (!where) return complain(where.error());
   return lab::run_sick_server(lab::draw_sick_model(*sickness, seed, severity), *where);
 }

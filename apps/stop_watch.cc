@@ -13,6 +13,8 @@ StopWatch::StopWatch()
 }
 
 StopWatch::~StopWatch() {
+  // Asio gives a signal its default action back, which would end the process. A signal that arrives
+  // in between is blocked, and ignored from then on: the result is being written.
   sigset_t both;
   sigemptyset(&both);
   for (const int number : {SIGINT, SIGTERM}) sigaddset(&both, number);
@@ -37,6 +39,7 @@ void StopWatch::restart_calls(bool restart) {
   for (const int number : {SIGINT, SIGTERM}) {
     struct sigaction action {};
     if (::sigaction(number, nullptr, &action) != 0) continue;
+    // With SA_RESTART a read of standard input goes on after a signal; without, it ends at once.
     action.sa_flags = restart ? action.sa_flags | SA_RESTART : action.sa_flags & ~SA_RESTART;
     static_cast<void>(::sigaction(number, &action, nullptr));
   }

@@ -20,7 +20,7 @@ class StopWatch {
 
   // Whether one has come since the start. Does not wait.
   bool asked();
-  // Until one comes, but at most so long.
+  // Until one comes, or for this long at most.
   void wait(Duration at_most);
 
   // Whether a system call that a signal meets goes on, as it does from the start (a slow reader of

@@ -36,7 +36,7 @@ constexpr const char* kFooter =
     "  tailward treat --list\n"
     "\n"
     "Exit status: 0 done, 2 usage, nothing to treat, no requests to measure, or something that\n"
-    "could not be put back.";
+    "could not be restored.";
 
 struct Texts {
   std::string remote;
@@ -67,7 +67,7 @@ void add_options(CLI::App& app, Texts& texts, treat::TreatmentOptions& options) 
   app.add_flag("--all", options.all, "all connections, before against after, instead of half");
   app.add_flag("--keep", options.keep, "leave the change in place at the end");
   app.add_flag("--yes", texts.yes, "do it; without this, only show what would be done");
-  app.add_flag("--list", texts.list, "what can be set, what it does, how it is put back");
+  app.add_flag("--list", texts.list, "what can be set, what it does, how it is restored");
   app.add_option("--seed", options.seed, "of the draw")->type_name("N")->capture_default_str();
   add_outputs(app, texts.outputs, "a page with the figures");
 }
@@ -121,7 +121,7 @@ Result<treat::TreatmentResult> measure(treat::Treatment& treatment) {
   StopWatch interrupts;
   ProgressLine line;
   const TimePoint began = net::real_now();
-  treat::Hooks hooks;
+  treat::RunHooks hooks;
   hooks.now = [] { return net::real_now(); };
   hooks.wait = [&](Duration at_most) {
     interrupts.wait(at_most);
@@ -168,7 +168,7 @@ int run_treat(int argc, const char* const* argv) {
                            treat::to_json(**treatment, *result, run));
   if (result->rollback.failed > 0) {
     return complain(
-        {ErrorKind::kInternal, "not everything could be put back: " + result->rollback.text()});
+        {ErrorKind::kInternal, "not everything could be restored: " + result->rollback.text()});
   }
   if (status == kDone && !result->partial && !result->kept && !result->measured.effect) {
     return complain({ErrorKind::kInvalid, treat::sentence_of(**treatment, *result),

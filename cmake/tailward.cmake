@@ -118,6 +118,9 @@ function(tailward_component name)
     if(TAILWARD_PCH)
       target_precompile_headers(${name}_test REUSE_FROM tailward_test_pch)
     endif()
-    gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300)
+    # In the folder of the compilation: with ccache's base folder, __FILE__ is relative to it, and tests find their
+    # recorded files by that.
+    gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ DISCOVERY_TIMEOUT 120
+                         WORKING_DIRECTORY ${CMAKE_BINARY_DIR} PROPERTIES TIMEOUT 300)
   endif()
 endfunction()

@@ -46,7 +46,7 @@ class TidyTest(unittest.TestCase):
         self.breaks("include", 2, src__base__a_cc='#include "base/a.h"\n#include "stats/histogram.h"\n')
         self.breaks("include", 1, src__net__a_cc='#include "hedge/race.h"\n')
         self.breaks("include", 1, src__proxy__a_cc='#include "lab/arm.h"\n')
-        self.clean(src__hedge__a_cc='#include "hedge/race.h"\n#include "io/timers.h"\n#include <vector>\n')
+        self.clean(src__hedge__a_cc='#include "hedge/race.h"\n#include "stats/window.h"\n#include <vector>\n')
         self.clean(src__client__a_cc='#include "hedge/race.h"\n#include "net/loop.h"\n')
 
     def test_nothing_includes_apps(self):
@@ -55,6 +55,46 @@ class TidyTest(unittest.TestCase):
     def test_a_folder_that_the_table_does_not_know_is_said(self):
         self.breaks("include", 1, src__novel__a_cc="int a;\n")
 
+    # permission, link
+
+    def test_a_permission_that_no_file_uses_is_found(self):
+        with tree(src__stats__a_cc='#include "base/a.h"\n', tools__tidy='X = {\n    "stats": "base io",\n}\n') as read:
+            found = list(tidy.tidy_links.rule_permission(read, {"stats": "base io", "net": "base"}))
+            self.assertEqual([(f.line, f.offence) for f in found], [(2, "stats io")])
+
+    def test_a_library_is_linked_by_who_includes_it(self):
+        source = "#include <boost/beast.hpp>\n#include <vector>\n#include <sys/stat.h>\n"
+        self.breaks("link", 1, src__net__a_cc=source, src__net__CMakeLists_txt="tailward_component(net PRIVATE fmt::fmt)\n"
+                    "# Boost::headers", src__net__b_cc="#include <fmt/format.h>\n")
+        for link in ("Boost::headers", "$<BUILD_INTERFACE:Boost::headers>"):
+            self.clean(src__net__a_cc=source, src__net__CMakeLists_txt=f"tailward_component(net PRIVATE {link})\n")
+        self.breaks("link", 1, src__net__a_cc="#include <strange/thing.h>\n", src__net__CMakeLists_txt=COMPONENT)
+
+    def test_what_a_folder_links_in_public_it_hands_on(self):
+        def files(keyword):
+            return {"src__base__CMakeLists_txt": f"tailward_component(base {keyword} fmt::fmt)\n",
+                    "src__base__a_cc": "#include <fmt/format.h>\n",
+                    "src__stats__CMakeLists_txt": "tailward_component(stats PUBLIC tailward::base)\n",
+                    "src__stats__a_cc": '#include <fmt/format.h>\n#include "base/a.h"\n'}
+        self.clean(**files("PUBLIC"))
+        self.breaks("link", 1, **files("PRIVATE"))
+
+    def test_what_only_tests_link_is_not_there_for_a_source(self):
+        links = "tailward_component(base TEST ZLIB::ZLIB)\n"
+        self.clean(src__base__a_test_cc="#include <zlib.h>\n", src__base__CMakeLists_txt=links)
+        self.breaks("link", 1, src__base__a_cc="#include <zlib.h>\n", src__base__CMakeLists_txt=links)
+
+    def test_a_folder_inside_a_folder_may_be_a_component_of_its_own(self):
+        def files(links):
+            return {"src__lab__CMakeLists_txt": f"tailward_component(lab {links})\n", "src__lab__a_cc": '#include "lab/tcp/b.h"\n',
+                    "src__lab__tcp__CMakeLists_txt": "tailward_component(lab_tcp)\n", "src__lab__tcp__b_cc": "int b;\n"}
+        self.clean(**files("PRIVATE tailward::lab_tcp"))
+        self.breaks("link", 1, **files(""))
+
+    def test_a_link_that_nothing_needs_is_found(self):
+        self.breaks("link", 1, src__base__a_cc="int a;\n", src__base__CMakeLists_txt="tailward_component(base PUBLIC ZLIB::ZLIB)\n")
+        self.clean(src__base__a_cc="int a;\n", src__base__CMakeLists_txt="tailward_component(base PUBLIC Threads::Threads)\n")
+
     # os-header
 
     def test_only_net_and_probe_meet_the_operating_system(self):
@@ -62,7 +102,8 @@ class TidyTest(unittest.TestCase):
             self.breaks("os-header", 1, src__hedge__a_cc=f"#include <{header}>\n")
             self.clean(src__net__a_cc=f"#include <{header}>\n")
             self.clean(src__probe__a_cc=f"#include <{header}>\n")
-            self.clean(src__hedge__a_test_cc=f"#include <{header}>\n", src__hedge__CMakeLists_txt=COMPONENT)
+            links = "tailward_component(hedge TEST Boost::headers)\n" if header.startswith("boost/") else COMPONENT
+            self.clean(src__hedge__a_test_cc=f"#include <{header}>\n", src__hedge__CMakeLists_txt=links)
         self.clean(src__hedge__a_cc='#include <system_error>\n#include <boost/beast.hpp>\n#include "hedge/signal.h"\n')
 
     # clock
@@ -123,11 +164,11 @@ class TidyTest(unittest.TestCase):
     # header, format, lengths
 
     def test_a_header_needs_its_guard(self):
-        self.breaks("header", 1, src__io__a_h="int a();\n")
-        self.clean(src__io__a_h="// What it is.\n#pragma once\nint a();\n")
+        self.breaks("header", 1, src__io__a_h="extern int a;\n")
+        self.clean(src__io__a_h="// What it is.\n#pragma once\nextern int a;\n")
 
     def test_a_source_includes_its_own_header_first(self):
-        header = "// What it is.\n#pragma once\nint a();\n"
+        header = "// What it is.\n#pragma once\nextern int a;\n"
         self.breaks("header", 1, src__io__a_h=header, src__io__a_cc='#include <string>\n\n#include "io/a.h"\n')
         self.breaks("header", 1, src__io__a_h=header, src__io__a_cc="int b;\n")
         self.clean(src__io__a_h=header, src__io__a_cc='#include "io/a.h"\n\n#include <string>\n')
@@ -166,6 +207,60 @@ class TidyTest(unittest.TestCase):
         self.breaks("word", 2, docs__a_md="A hedge.\nA backup request.\n")
         self.breaks("word", 1, src__io__a_cc="int hedge_rate;\n")
         self.clean(docs__terminology_md="hedge: elsewhere called a backup request.\n")
+
+    def test_an_old_word_may_only_become_rarer(self):
+        words = {r"[Rr]epl(?:y|ies)": ("response", 1)}
+
+        def found(**files):
+            with tree(**files) as read:
+                return [f.path for f in tidy.tidy_names.rule_old_word(read, words, ("docs/terminology.md",))]
+        one = "// A reply.\n"
+        self.assertEqual(found(src__io__a_cc=one), [])
+        self.assertEqual(found(src__io__a_cc=one, docs__a_md="Replies.\n"), ["docs/a.md"])
+        self.assertEqual(found(src__io__a_cc=one, docs__terminology_md="Replies.\n"), [])
+        self.assertEqual(found(src__io__a_cc="int a;\n", tools__tidy=""), ["tools/tidy"])  # to be lowered
+
+    def test_contracts_in_strings_and_code_spans_are_no_words(self):
+        words = {"reply": ("response", 0)}
+        with tree(src__io__a_cc='json["reply"] = 1;\n', docs__a_md="The field `reply`.\n```\nreply: 1\n```\n",
+                  tests__cli__a_cli="EXPECT_OUT reply\n", tests__cli__a_py='a = "reply"\n') as read:
+            self.assertEqual(list(tidy.tidy_names.rule_old_word(read, words, ())), [])
+        with tree(src__io__a_cc="int reply = 1;\n") as read:
+            self.assertEqual(len(list(tidy.tidy_names.rule_old_word(read, words, ()))), 1)
+
+    # type-name, dead
+
+    def test_a_type_name_has_one_meaning(self):
+        one = "#pragma once\nnamespace tailward::io {\nstruct Gate {\n  int a;\n};\n}\n"
+        use = "Gate a;\n"
+        two = "namespace tailward::net {\nnamespace {\nclass Gate : public B {\n};\n}\n}\n"
+        self.assertEqual(self.found(src__io__a_h=one, src__net__b_cc=two, src__io__c_cc=use), [("type-name", 3), ("type-name", 3)])
+        self.clean(src__io__a_cc=two, src__net__b_cc=two)  # each for itself
+        self.clean(src__io__a_h=one, src__io__c_cc=use, src__net__b_cc="class Gate;\nstruct A {\n  struct Gate {};\n};\n")
+        self.clean(src__io__a_h=one, src__io__c_cc=use, src__net__CMakeLists_txt=COMPONENT, src__net__b_testing_h="#pragma once\n" + two,
+                   src__net__b_test_cc="Gate s;\n")
+
+    def test_a_type_name_on_the_list_must_still_be_needed(self):
+        with tree(src__io__a_cc="struct Gate {};\n", tools__tidy="") as read:
+            self.assertEqual([f.path for f in tidy.tidy_names.rule_type_name(read, ["Gate"])], ["tools/tidy"])
+
+    def test_what_a_header_declares_and_nobody_uses_is_found(self):
+        header = "#pragma once\nclass A {\n public:\n  A();\n  void go();\n  int seen() const;\n};\nint help(const A& a);\n"
+        source = '#include "io/a.h"\n\nA::A() {}\nvoid A::go() {}\nint A::seen() const { return 0; }\nint help(const A& a) { return 1; }\n'
+        test = {"src__io__CMakeLists_txt": COMPONENT, "src__io__a_test_cc": "TEST(A, B) { A a; a.go(); EXPECT_EQ(a.seen(), help(a)); }\n"}
+        # Its own tests are no users, but may look at what happened.
+        self.assertEqual(self.found(src__io__a_h=header, src__io__a_cc=source, **test), [("dead", 5), ("dead", 8)])
+        self.clean(src__io__a_h=header, src__io__a_cc=source, src__net__b_cc="int b() { A a; a.go(); return help(a); }\n", **test)
+        self.assertEqual(self.found(src__io__a_h="#pragma once\nstruct A {\n  A();\n};\n", src__io__a_cc='#include "io/a.h"\nA::A() {}\n'),
+                         [("dead", 2)])
+
+    # comments
+
+    def test_comment_density_counts_headers_and_sources_apart(self):
+        with tree(src__io__a_h="// What.\n\nint a;  // ns\n", src__io__a_cc='int a;\nint b = f(\n    "// no");\n',
+                  src__io__a_test_cc="// Not counted.\n") as read:
+            self.assertEqual(dict(tidy.tidy_names.comment_density(read)),
+                             {("io", "headers"): [1, 1, 1], ("io", "sources"): [0, 3, 0]})
 
     # exceptions
 

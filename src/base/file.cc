@@ -17,12 +17,12 @@ namespace {
 
 constexpr int kMaxNames = 100;  // temporary names tried before giving up
 
-class Descriptor {
+class OpenFile {
  public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
+  explicit OpenFile(int fd) : fd_(fd) {}
+  OpenFile(OpenFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OpenFile& operator=(OpenFile&&) = delete;
+  ~OpenFile() {
     if (fd_ >= 0) ::close(fd_);
   }
   [[nodiscard]] int get() const { return fd_; }
@@ -69,6 +69,7 @@ tl::unexpected<Error> failure(int error, const std::string& path) {
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
+    // Ctrl-C arrives while a result is written: it is finished first.
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return false;
     text.remove_prefix(static_cast<std::size_t>(written));
@@ -77,7 +78,7 @@ bool write_all(int fd, std::string_view text) {
 }
 
 Result<void> write_directly(const std::string& path, std::string_view text) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  OpenFile file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (file.get() < 0 || !write_all(file.get(), text) || !file.close()) return failure(errno, path);
   return {};
 }
@@ -90,14 +91,15 @@ std::string target_of(const std::string& path) {
 
 struct Temporary {
   std::string path;
-  Descriptor file;
+  OpenFile file;
 };
 
 std::optional<Temporary> create_beside(const std::string& path) {
   constexpr mode_t kAnybody = 0666;  // the umask decides
   for (int n = 0; n < kMaxNames; ++n) {
+    // In the same folder, since rename() works within one file system only.
     std::string name = fmt::format("{}.{}-{}.tmp", path, ::getpid(), n);
-    Descriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kAnybody));
+    OpenFile file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kAnybody));
     if (file.get() >= 0) return Temporary{std::move(name), std::move(file)};
     if (errno != EEXIST) return std::nullopt;
   }
@@ -107,7 +109,7 @@ std::optional<Temporary> create_beside(const std::string& path) {
 // The rename itself lasts only once the folder is on disk. Not every file system can do that, and
 // the content is complete either way: failures do not matter.
 void flush_folder(const std::string& folder) {
-  const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const OpenFile fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd.get() >= 0) ::fsync(fd.get());
 }
 
@@ -117,6 +119,7 @@ Result<void> write_file_atomically(const std::string& path, std::string_view tex
   struct stat existing {};
   const bool exists = ::stat(path.c_str(), &existing) == 0;
   if (exists && S_ISDIR(existing.st_mode)) return failure(EISDIR, path);
+  // A pipe or a device has no old content to protect and cannot be renamed over.
   if (exists && !S_ISREG(existing.st_mode)) return write_directly(path, text);
 
   const std::string target = target_of(path);

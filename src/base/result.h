@@ -2,7 +2,7 @@
 //
 // A function that can fail for a reason its caller should handle returns Result<T>. The kind says
 // what the caller may do next; the message says what happened, in one line; the hint says how to
-// mend it. Bugs are assertions (base/check.h), never an Error.
+// fix it. Bugs are assertions (base/check.h), never an Error.
 #pragma once
 
 #include <string>

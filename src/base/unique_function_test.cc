@@ -10,7 +10,7 @@
 namespace tailward {
 namespace {
 
-// Counts the living copies of itself and drags `Size` bytes along.
+// Counts the existing copies of itself and drags `Size` bytes along.
 template <std::size_t Size>
 struct Counted {
   explicit Counted(int* alive) : alive_(alive) { ++*alive_; }

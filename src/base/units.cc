@@ -9,7 +9,7 @@
 namespace tailward {
 namespace {
 
-struct Unit {
+struct UnitFactor {
   std::string_view name;
   double factor;
 };
@@ -26,8 +26,8 @@ bool split(std::string_view text, double& value, std::string_view& unit) {
 }
 
 template <std::size_t N>
-const Unit* find_unit(const std::array<Unit, N>& units, std::string_view name) {
-  for (const Unit& unit : units) {
+const UnitFactor* find_unit(const std::array<UnitFactor, N>& units, std::string_view name) {
+  for (const UnitFactor& unit : units) {
     if (unit.name == name) return &unit;
   }
   return nullptr;
@@ -36,14 +36,14 @@ const Unit* find_unit(const std::array<Unit, N>& units, std::string_view name) {
 }  // namespace
 
 Result<Duration> parse_duration(std::string_view text) {
-  static constexpr std::array<Unit, 8> kUnits{{{"ns", 1},
-                                               {"us", 1e3},
-                                               {"µs", 1e3},
-                                               {"ms", 1e6},
-                                               {"s", 1e9},
-                                               {"m", 60e9},
-                                               {"min", 60e9},
-                                               {"h", 3600e9}}};
+  static constexpr std::array<UnitFactor, 8> kUnits{{{"ns", 1},
+                                                     {"us", 1e3},
+                                                     {"µs", 1e3},
+                                                     {"ms", 1e6},
+                                                     {"s", 1e9},
+                                                     {"m", 60e9},
+                                                     {"min", 60e9},
+                                                     {"h", 3600e9}}};
   const std::string hint = "write a number and a unit: 250us, 10ms, 1.5s, 2m, 1h";
   double value = 0;
   std::string_view unit_name;
@@ -51,12 +51,14 @@ Result<Duration> parse_duration(std::string_view text) {
     return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a duration", text), hint);
   }
   if (unit_name.empty() && value == 0) return Duration{0};
-  const Unit* unit = find_unit(kUnits, unit_name);
+  const UnitFactor* unit = find_unit(kUnits, unit_name);
   if (unit == nullptr) {
     return fail(ErrorKind::kInvalid,
                 fmt::format("'{}' has {} unit", text, unit_name.empty() ? "no" : "an unknown"),
                 hint);
   }
+  // A double has 53 bits: exact to a nanosecond up to 104 days, and longer durations are typed in
+  // hours.
   const double ns = value * unit->factor;
   if (ns > static_cast<double>(kForever.count())) {
     return fail(ErrorKind::kInvalid, fmt::format("'{}' is too long", text), hint);
@@ -65,21 +67,22 @@ Result<Duration> parse_duration(std::string_view text) {
 }
 
 Result<std::uint64_t> parse_size(std::string_view text) {
-  static constexpr std::array<Unit, 11> kUnits{{{"", 1},
-                                                {"B", 1},
-                                                {"KiB", 1024},
-                                                {"MiB", 1024.0 * 1024},
-                                                {"GiB", 1024.0 * 1024 * 1024},
-                                                {"K", 1024},
-                                                {"M", 1024.0 * 1024},
-                                                {"G", 1024.0 * 1024 * 1024},
-                                                {"kB", 1e3},
-                                                {"MB", 1e6},
-                                                {"GB", 1e9}}};
+  static constexpr std::array<UnitFactor, 11> kUnits{{{"", 1},
+                                                      {"B", 1},
+                                                      {"KiB", 1024},
+                                                      {"MiB", 1024.0 * 1024},
+                                                      {"GiB", 1024.0 * 1024 * 1024},
+                                                      {"K", 1024},
+                                                      {"M", 1024.0 * 1024},
+                                                      {"G", 1024.0 * 1024 * 1024},
+                                                      {"kB", 1e3},
+                                                      {"MB", 1e6},
+                                                      {"GB", 1e9}}};
   const std::string hint = "write a number of bytes, or one with a unit: 512, 64KiB, 10MB";
   double value = 0;
   std::string_view unit_name;
-  const Unit* unit = split(text, value, unit_name) ? find_unit(kUnits, unit_name) : nullptr;
+  const UnitFactor* unit = split(text, value, unit_name) ? find_unit(kUnits, unit_name) : nullptr;
+  // Far beyond any memory or disk, and safe to add up in 64 bits.
   if (unit == nullptr || value * unit->factor > 0x1.0p62) {
     return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a size", text), hint);
   }
@@ -125,6 +128,7 @@ std::string format_duration(Duration duration) {
   };
   const double size = std::abs(ns);
   if (size < 1e3) return fmt::format("{} ns", duration.count());
+  // Half a unit below the next one: 999.6 µs is written as 1.00 ms, never as 1000 µs.
   if (size < 999.5e3) return three(ns / 1e3, "µs");
   if (size < 999.5e6) return three(ns / 1e6, "ms");
   return three(ns / 1e9, "s");

@@ -45,8 +45,8 @@ bool has_body(const http::Response& head) {
 
 }  // namespace
 
-Result<io::Endpoint> parse_host(std::string_view text) {
-  Result<io::Endpoint> host = io::parse_endpoint(text);
+Result<io::HostPort> parse_host(std::string_view text) {
+  Result<io::HostPort> host = io::parse_host_port(text);
   if (!host) return host;
   if (host->host.empty()) host->host = "127.0.0.1";
   if (host->port == 0) {
@@ -66,10 +66,10 @@ int attempt_number(const http::Fields& fields) {
 }
 
 Client::Client(io::Transport& transport, io::Timers& timers, hedge::RouteConfig config,
-               const std::vector<io::Endpoint>& hosts, ClientOptions options)
+               const std::vector<io::HostPort>& hosts, ClientOptions options)
     : timers_(timers), route_(std::move(config)), options_(std::move(options)) {
   TAILWARD_CHECK(!hosts.empty());
-  for (const io::Endpoint& host : hosts) {
+  for (const io::HostPort& host : hosts) {
     const Result<hedge::HostIndex> index = route_.add_host(io::to_string(host));
     TAILWARD_CHECK(index.has_value());
     pools_.push_back(std::make_unique<net::Pool>(transport, timers, host, options_.pool));

@@ -40,7 +40,7 @@ class Client {
   // not empty and may name one endpoint several times: each is a host of its own with its own
   // connections.
   Client(io::Transport& transport, io::Timers& timers, hedge::RouteConfig config,
-         const std::vector<io::Endpoint>& hosts, ClientOptions options = {});
+         const std::vector<io::HostPort>& hosts, ClientOptions options = {});
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
@@ -170,9 +170,9 @@ class Call {
   bool* destroyed_ = nullptr;
 };
 
-// A server as users name it: as io::parse_endpoint() reads it, ":80" being 127.0.0.1:80, but port 0
-// is kInvalid.
-Result<io::Endpoint> parse_host(std::string_view text);
+// A server as users name it: as io::parse_host_port() reads it, ":80" being 127.0.0.1:80. Port 0 is
+// kInvalid.
+Result<io::HostPort> parse_host(std::string_view text);
 
 // The attempt number that a message carries; 0 where it carries none or nonsense.
 int attempt_number(const http::Fields& fields);

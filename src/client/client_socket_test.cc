@@ -75,7 +75,7 @@ TEST(ClientSocketTest, TwoHundredLosersLeaveNoConnectionAndNoDescriptorBehind) {
   SilentToPrimaries service;
   net::HttpServer server(transport, loop.timers(),
                          [&service](const net::CallRef& call) { service.handle(call); });
-  const io::Endpoint endpoint = *server.listen({"127.0.0.1", 0});
+  const io::HostPort endpoint = *server.listen({"127.0.0.1", 0});
   const std::size_t descriptors_before = open_descriptors();
   {
     hedge::RouteConfig route;

@@ -464,7 +464,7 @@ TEST_F(ClientTest, IgnoresTheRestOfABodyAfterTheAnswerIsComplete) {
 // A server that answers the first request of each connection and closes at the second.
 class ForgetfulServer {
  public:
-  ForgetfulServer(io::MemoryTransport& network, const io::Endpoint& at) {
+  ForgetfulServer(io::MemoryTransport& network, const io::HostPort& at) {
     listener_ = network
                     .listen(at,
                             [this](std::unique_ptr<io::Stream> stream) {
@@ -587,7 +587,7 @@ TEST_F(ClientTest, ReachesAConsistentEndUnderRandomFaults) {
   io::MemoryTransport rough(timers, &random);
   net::HttpServer one(rough, timers,
                       [](const net::CallRef& call) { call->respond(200, "", "ok"); });
-  const io::Endpoint at = one.listen({"10.0.0.1", 80}).value();
+  const io::HostPort at = one.listen({"10.0.0.1", 80}).value();
   hedge::RouteConfig config;
   config.policy = hedge::parse_policy("fixed:50ms").value();
   Client rough_client(rough, timers, config, {at, at});

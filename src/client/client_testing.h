@@ -32,7 +32,7 @@ class Service {
 
   Service(io::Transport& network, io::Timers& timers, std::size_t hosts) {
     for (std::size_t i = 0; i < hosts; ++i) {
-      const io::Endpoint at{fmt::format("10.0.0.{}", i + 1), 80};
+      const io::HostPort at{fmt::format("10.0.0.{}", i + 1), 80};
       endpoints.push_back(at);
       servers.push_back(std::make_unique<net::HttpServer>(
           network, timers, [this, i](net::CallRef call) { take(i, std::move(call)); }));
@@ -55,7 +55,7 @@ class Service {
   }
 
   Answer answer = [](const net::CallRef& call, int) { call->respond(200, "text/plain", "ok"); };
-  std::vector<io::Endpoint> endpoints;
+  std::vector<io::HostPort> endpoints;
   std::vector<std::unique_ptr<net::HttpServer>> servers;
   std::deque<Seen> seen;
   std::deque<net::CallRef> calls;
@@ -79,33 +79,9 @@ inline void answer_hedges(const net::CallRef& call, int attempt) {
   if (attempt > 0) call->respond(200, "text/plain", fmt::format("from attempt {}", attempt));
 }
 
-// Writes a call's events down: head:200, end, error:disconnected. The body is gathered apart.
-class CallLog : public CallHandler {
+class CallLog : public net::HandlerLog<CallHandler> {
  public:
-  void on_response_head(http::Response&& head) override {
-    events.push_back(fmt::format("head:{}", head.status));
-    response = std::move(head);
-    if (hook) hook("head");
-  }
-  void on_body(std::span<const char> piece) override {
-    body.append(piece.data(), piece.size());
-    if (hook) hook("body");
-  }
-  void on_end() override {
-    events.push_back("end");
-    if (hook) hook("end");
-  }
-  void on_error(Error what) override {
-    events.push_back(fmt::format("error:{}", to_string(what.kind)));
-    error = std::move(what);
-    if (hook) hook("error");
-  }
-
-  std::vector<std::string> events;
-  std::string body;
-  http::Response response;
-  Error error;
-  std::function<void(std::string_view)> hook;  // runs last in each event; may destroy the call
+  void on_error(Error what) override { failed(std::move(what)); }
 };
 
 // A text of `size` bytes in which no stretch can be mistaken for another.

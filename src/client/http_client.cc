@@ -29,12 +29,12 @@ constexpr Duration kDeadlineMax = std::chrono::hours(24 * 365);
 struct Config {
   hedge::RouteConfig route;
   client::ClientOptions client;
-  std::vector<io::Endpoint> hosts;
+  std::vector<io::HostPort> hosts;
   Duration deadline{};
   std::size_t response_bytes_max = 0;
 };
 
-Result<std::vector<io::Endpoint>> read_hosts(const std::vector<std::string>& texts) {
+Result<std::vector<io::HostPort>> read_hosts(const std::vector<std::string>& texts) {
   if (texts.empty()) {
     return fail(ErrorKind::kInvalid, "hosts: there is none",
                 "give the servers of the service, each as HOST:PORT");
@@ -43,9 +43,9 @@ Result<std::vector<io::Endpoint>> read_hosts(const std::vector<std::string>& tex
     return fail(ErrorKind::kInvalid, fmt::format("hosts: more than {} servers", hedge::kHostsMax),
                 "make one client for each part of them");
   }
-  std::vector<io::Endpoint> hosts;
+  std::vector<io::HostPort> hosts;
   for (const std::string& text : texts) {
-    Result<io::Endpoint> host = client::parse_host(text);
+    Result<io::HostPort> host = client::parse_host(text);
     if (!host) return fail(host.error().in("hosts"));
     hosts.push_back(std::move(*host));
   }
@@ -59,7 +59,7 @@ std::uint64_t fresh_seed() {
 
 Result<Config> read_options(const HttpClientOptions& options) {
   Config config;
-  Result<std::vector<io::Endpoint>> hosts = read_hosts(options.hosts);
+  Result<std::vector<io::HostPort>> hosts = read_hosts(options.hosts);
   if (!hosts) return fail(std::move(hosts).error());
   const Result<hedge::Policy> policy = hedge::parse_policy(options.policy);
   if (!policy) return fail(policy.error().in("policy"));

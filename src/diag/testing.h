@@ -107,13 +107,7 @@ class Talk {
       return talk_.captured(talk_.segment(side_, talk_.next_[side_] - back, bytes));
     }
     Talk& acks() { return talk_.captured(talk_.segment(side_, talk_.next_[side_], 0)); }
-    // All but the last `missing` bytes.
-    Talk& acks_all_but(std::uint32_t missing) {
-      tcp::Segment s = talk_.segment(side_, talk_.next_[side_], 0);
-      s.ack -= missing;
-      return talk_.captured(s);
-    }
-    // The same, with a SACK for what came after the missing bytes.
+    // All but the last `missing_from` bytes, with a SACK for what came after the missing ones.
     Talk& sacks(std::uint32_t missing_from, std::uint32_t missing_until) {
       tcp::Segment s = talk_.segment(side_, talk_.next_[side_], 0);
       s.sack_count = 1;

@@ -57,10 +57,7 @@ std::optional<Turn> TurnTracker::client_data(Duration at, bool acked, bool answe
     request_acked_ = request_acked_alone_ = Duration{0};
     return ended;
   }
-  if (phase_ != Phase::kIdle && !answered) {
-    ++overlapped_;
-    return ended;
-  }
+  if (phase_ != Phase::kIdle && !answered) return ended;
   if (phase_ != Phase::kIdle) ended = close({}, ways);
   begin(Phase::kRequest, at);
   return ended;

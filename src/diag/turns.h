@@ -47,7 +47,6 @@ class TurnTracker {
 
   [[nodiscard]] bool open() const { return phase_ != Phase::kIdle; }
   [[nodiscard]] bool first() const { return turns_ == 0; }
-  [[nodiscard]] std::uint64_t overlapped() const { return overlapped_; }
 
  private:
   enum class Phase : std::uint8_t { kIdle, kRequest, kAnswer, kPush };
@@ -66,7 +65,7 @@ class TurnTracker {
   Duration covered_{};  // stalls up to here are counted
   std::array<std::uint32_t, kStallKinds> stalled_us_{};
   std::array<std::uint32_t, kStallKinds> handshake_stalled_us_{};
-  std::uint64_t turns_ = 0, overlapped_ = 0;
+  std::uint64_t turns_ = 0;
 };
 
 }  // namespace tailward::diag

@@ -148,12 +148,7 @@ TEST_F(AdaptiveHealthTest, ABrownoutDoesNotCostWhatWasLearnedBefore) {
   make(plain());
   learn();
   const double before = route_->first_attempts_now().weight();
-  for (int i = 0; i < 60; ++i) {
-    Race race(*route_);
-    (void)start(race);
-    (void)race.on_outcome(0, kGood, now_ + 60ms);
-    step();
-  }
+  answer_all_after(60ms, 60);
   ASSERT_EQ(route_->brownout().state(), Brownout::State::kBrownout);
   for (int i = 0; i < 1000 && route_->brownout().state() == Brownout::State::kBrownout; ++i) run(1);
   run(60);
@@ -177,12 +172,7 @@ TEST_F(AdaptiveHealthTest, ADryRunDoesNotHoldBackAFailureForAHedgeThatIsNotSent)
 TEST_F(AdaptiveHealthTest, ABrownoutDoesNotHoldBackAFailureForAHedgeThatIsNotSent) {
   make(plain());
   learn();
-  for (int i = 0; i < 60; ++i) {
-    Race race(*route_);
-    (void)start(race);
-    (void)race.on_outcome(0, kGood, now_ + 60ms);
-    step();
-  }
+  answer_all_after(60ms, 60);
   ASSERT_EQ(route_->brownout().state(), Brownout::State::kBrownout);
   Race race(*route_);
   (void)start(race);

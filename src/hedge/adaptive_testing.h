@@ -48,6 +48,15 @@ class AdaptiveFixture : public ::testing::Test {
       step();
     }
   }
+  // `count` requests, each of which is answered after `latency`.
+  void answer_all_after(Duration latency, int count) {
+    for (int i = 0; i < count; ++i) {
+      Race race(*route_);
+      (void)start(race);
+      (void)race.on_outcome(0, kGood, now_ + latency);
+      step();
+    }
+  }
   void step() {
     now_ += 10ms;
     if (++steps_ % 10 == 0) route_->tick(now_);

@@ -44,7 +44,7 @@ class Sink {
 // feed them. Bytes that it took need not be kept: the beginning of a head is remembered inside.
 // Once done(), feed() takes 0. After an error the parser is dead (feed() repeats the error) until
 // reset(), and the connection must be closed: its framing is lost. Errors: kInvalid, with
-// error_status() for the answer (400, 413, 414, 431, 501, 505).
+// error_status() for the response (400, 413, 414, 431, 501, 505).
 //
 // Refused beyond what basic_parser refuses: Transfer-Encoding beside Content-Length or in HTTP/1.0,
 // any transfer coding but "chunked", a Content-Length that is repeated, a list or beyond 2^63,
@@ -71,7 +71,7 @@ class RequestParser {
 };
 
 // Interim (1xx, not 101) responses are consumed and not told, 16 at most.
-// REQUIRES: expect_answer_to() was called for every response when the request's method was HEAD,
+// REQUIRES: expect_response_to() was called for every response when the request's method was HEAD,
 // since such a response has no body.
 // Errors: kInvalid; kUnsupported for 101, for an accepted CONNECT and for a
 // transfer coding but "chunked".
@@ -88,7 +88,7 @@ class ResponseParser {
   [[nodiscard]] bool idle() const;
   // The next response answers this method. To be called before its first byte is fed, before or
   // after the reset() that follows the previous response. Forgotten when that response ends.
-  void expect_answer_to(std::string_view method);
+  void expect_response_to(std::string_view method);
   void reset();
 
  private:

@@ -101,7 +101,7 @@ struct Response {
   BodyKind body = BodyKind::kNone;
   std::uint64_t content_length = 0;  // with kLength, and with `announced` kLength
   bool keep_alive = true;            // never with kUntilClose
-  // An answer to HEAD and a 304 have no body (kNone) but announce the framing of the body that a
+  // A response to HEAD and a 304 have no body (kNone) but announce the framing of the body that a
   // GET would have got. Here is what they announce; kUntilClose: nothing. kNone for every other
   // response.
   BodyKind announced = BodyKind::kNone;

@@ -17,6 +17,8 @@ namespace {
 
 namespace beast = boost::beast;
 
+// A server may send any number of 1xx responses (RFC 9110, section 15.2). A stream of them without
+// an end would keep the client reading for ever.
 constexpr int kInterimMax = 16;
 
 std::string_view view_of(beast::string_view text) { return {text.data(), text.size()}; }
@@ -27,6 +29,7 @@ bool is_number(std::string_view text) {
 
 // Names that some gateways take for framing fields, since they turn '-' into '_'.
 bool is_framing_look_alike(std::string_view name) {
+  // The lengths of "Content-Length" and "Transfer-Encoding": nearly every field ends here.
   if (name.size() != 14 && name.size() != 17) return false;
   if (name.find('_') == std::string_view::npos) return false;
   std::string dashed(name);
@@ -61,13 +64,13 @@ void clear_head(Response& head) {
   head.announced = BodyKind::kNone;
 }
 
-// What Beast tells, written down. The sink is called by Machine, after Beast has returned.
+// What Beast tells, written down. The sink is called by MessageReader, after Beast has returned.
 template <bool kIsRequest>
-class Recorder final : public beast::http::basic_parser<kIsRequest> {
+class HeadRecorder final : public beast::http::basic_parser<kIsRequest> {
  public:
   using Head = std::conditional_t<kIsRequest, Request, Response>;
 
-  Recorder(Head& head, const Limits& limits) : head_(head), fields_max_(limits.fields) {
+  HeadRecorder(Head& head, const Limits& limits) : head_(head), fields_max_(limits.fields) {
     // UnitScan has measured the head already.
     this->header_limit(std::numeric_limits<std::uint32_t>::max());
     if (limits.body_bytes == UINT64_MAX) {
@@ -87,6 +90,8 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
       head_.method = view_of(method);
       head_.target = view_of(target);
       head_.minor_version = version - 10;
+      // A target with a space or a control character in it is how requests are smuggled past a
+      // front end.
       if (!is_target_of(head_.method, head_.target)) refuse(ec, 400, "the target is malformed");
     }
   }
@@ -104,6 +109,7 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
   void on_field_impl(beast::http::field field, beast::string_view name, beast::string_view value,
                      beast::error_code& ec) override {
     if (head_done_) return;  // a trailer
+    // 431: Request Header Fields Too Large (RFC 6585).
     if (head_.fields.size() == fields_max_) return refuse(ec, 431, "too many fields");
     head_.fields.add(view_of(name), view_of(value));
     switch (field) {
@@ -128,6 +134,8 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
   }
 
   void take_content_length(std::string_view value, beast::error_code& ec) {
+    // RFC 9112, section 6.3 allows equal repetitions. Two readers that pick different ones disagree
+    // about where the message ends, so there is one or none.
     if (has_length_) return refuse(ec, 400, "Content-Length is repeated");
     if (!is_number(value)) return refuse(ec, 400, "Content-Length is not a number");
     has_length_ = true;
@@ -140,6 +148,8 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
 
   void take_transfer_encoding(std::string_view value, beast::error_code& ec) {
     if (has_coding_) return refuse(ec, 400, "Transfer-Encoding is repeated");
+    // RFC 9112, section 6.1: its framing is faulty, because an HTTP/1.0 peer may not know the
+    // coding.
     if (head_.minor_version == 0) return refuse(ec, 400, "Transfer-Encoding in HTTP/1.0");
     has_coding_ = true;
     if (!equals_ignoring_case(value, "chunked")) {
@@ -155,6 +165,8 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
 
   void on_header_impl(beast::error_code& ec) override {
     head_done_ = true;
+    // RFC 9112, section 6.1 lets a server take the coding. This is the classic smuggling attack, so
+    // the message is refused.
     if (has_length_ && has_coding_) {
       return refuse(ec, 400, "Content-Length beside Transfer-Encoding");
     }
@@ -162,6 +174,7 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
     if (has_coding_) framing = BodyKind::kChunked;
     if (has_length_) framing = BodyKind::kLength;
     head_.content_length = has_length_ ? length_ : 0;
+    // RFC 9112, section 9.3: HTTP/1.1 persists unless told otherwise, HTTP/1.0 only when told.
     head_.keep_alive = !close_ && (head_.minor_version == 1 || stay_);
     if constexpr (kIsRequest) {
       if (!has_host_ && head_.minor_version == 1) return refuse(ec, 400, "Host is missing");
@@ -172,6 +185,7 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
   }
 
   void finish_response_head(BodyKind framing) {
+    // RFC 9110, section 8.6: these have no body, whatever their fields say.
     if (head_.status == 204 || head_.status / 100 == 1) {
       head_.content_length = 0;
     } else if (this->skip() || head_.status == 304) {
@@ -220,9 +234,9 @@ class Recorder final : public beast::http::basic_parser<kIsRequest> {
 
 // What both parsers are: cuts the bytes into the units that Beast gets whole, and tells the sink.
 template <class Head>
-class Machine {
+class MessageReader {
  public:
-  Machine(Sink<Head>& sink, Limits limits) : sink_(sink), limits_(limits), scan_(limits) {
+  MessageReader(Sink<Head>& sink, Limits limits) : sink_(sink), limits_(limits), scan_(limits) {
     scan_.start(kHeadUnit);
   }
 
@@ -239,6 +253,7 @@ class Machine {
   Result<void> feed_eof() {
     if (state_ == State::kDone) return {};
     if (state_ == State::kDead) return fail(kind_, why_);
+    // The one body that may end so.
     if (state_ == State::kBody && until_close_) {
       beast::error_code ec;
       recorder_->put_eof(ec);
@@ -259,14 +274,14 @@ class Machine {
   }
   [[nodiscard]] int error_status() const { return status_; }
 
-  void expect_answer_to(std::string_view method) {
+  void expect_response_to(std::string_view method) {
     to_head_ = method == "HEAD";
     to_connect_ = method == "CONNECT";
   }
 
   void reset() {
     // What was expected of a response that is given up; not what is expected of the next one.
-    if (!done() && !idle()) expect_answer_to({});
+    if (!done() && !idle()) expect_response_to({});
     state_ = State::kHead;
     pending_.clear();
     head_done_ = false;
@@ -278,7 +293,10 @@ class Machine {
 
  private:
   static constexpr bool kIsRequest = std::is_same_v<Head, Request>;
-  static constexpr Unit kHeadUnit = kIsRequest ? Unit::kRequestHead : Unit::kResponseHead;
+  // Beast gets a whole head or chunk line at a time: it would scan a partial one again with each
+  // byte, which is quadratic for a peer that drips.
+  static constexpr ScanUnit kHeadUnit =
+      kIsRequest ? ScanUnit::kRequestHead : ScanUnit::kResponseHead;
 
   enum class State { kHead, kBody, kChunkLine, kChunkData, kDone, kDead };
 
@@ -317,6 +335,7 @@ class Machine {
   }
 
   void skip_blank() {
+    // RFC 9112, section 2.2: a server should ignore one empty line before a request.
     if (blank_skipped_) return refuse({400, "empty lines before the request"});
     blank_skipped_ = true;
     scan_.start(kHeadUnit);
@@ -330,6 +349,7 @@ class Machine {
     if (!put(unit)) return;
     if constexpr (!kIsRequest) {
       if (head_.status / 100 == 1) return skip_interim();
+      // What follows is the tunnel's, and no HTTP.
       if (to_connect_ && head_.status / 100 == 2) {
         return refuse({400, "a tunnel (CONNECT)", ErrorKind::kUnsupported});
       }
@@ -341,7 +361,7 @@ class Machine {
     until_close_ = body == BodyKind::kUntilClose;
     if (body == BodyKind::kChunked) {
       state_ = State::kChunkLine;
-      scan_.start(Unit::kFirstChunk);
+      scan_.start(ScanUnit::kFirstChunk);
     } else if (until_close_ || (body == BodyKind::kLength && remaining_ > 0)) {
       state_ = State::kBody;
     } else {
@@ -350,6 +370,7 @@ class Machine {
   }
 
   void skip_interim() {
+    // What follows is another protocol's.
     if (head_.status == 101)
       return refuse({400, "the protocol is switched", ErrorKind::kUnsupported});
     if (++interim_ > kInterimMax) return refuse({400, "too many interim responses"});
@@ -365,6 +386,7 @@ class Machine {
 
   std::size_t take_body(std::string_view bytes) {
     const bool bounded = !until_close_;
+    // The rest belongs to the next message of the pipeline.
     if (bounded && bytes.size() > remaining_) bytes = bytes.substr(0, remaining_);
     if (!put(bytes)) return 0;
     sink_.on_body(recorder_->body());
@@ -373,7 +395,7 @@ class Machine {
     if (remaining_ > 0) return bytes.size();
     if (state_ == State::kChunkData) {
       state_ = State::kChunkLine;
-      scan_.start(Unit::kNextChunk);
+      scan_.start(ScanUnit::kNextChunk);
     } else {
       finish();
     }
@@ -407,7 +429,7 @@ class Machine {
 
   void finish() {
     state_ = State::kDone;
-    expect_answer_to({});
+    expect_response_to({});
     sink_.on_end();
   }
 
@@ -415,10 +437,10 @@ class Machine {
   Limits limits_;
   UnitScan scan_;
   State state_ = State::kHead;
-  std::string pending_;                           // the bytes of a unit that is not complete
-  Head head_;                                     // kept, so that its memory is used again
-  std::optional<Recorder<kIsRequest>> recorder_;  // Beast's parser takes one message only
-  std::uint64_t remaining_ = 0;                   // of the body or the chunk
+  std::string pending_;                               // the bytes of a unit that is not complete
+  Head head_;                                         // kept, so that its memory is used again
+  std::optional<HeadRecorder<kIsRequest>> recorder_;  // Beast's parser takes one message only
+  std::uint64_t remaining_ = 0;                       // of the body or the chunk
   bool until_close_ = false;
   bool head_done_ = false;
   bool blank_skipped_ = false;
@@ -432,9 +454,9 @@ class Machine {
 
 }  // namespace
 
-class RequestParser::Impl : public Machine<Request> {
+class RequestParser::Impl : public MessageReader<Request> {
  public:
-  using Machine::Machine;
+  using MessageReader::MessageReader;
 };
 
 RequestParser::RequestParser(Sink<Request>& sink, Limits limits)
@@ -447,9 +469,9 @@ bool RequestParser::idle() const { return impl_->idle(); }
 int RequestParser::error_status() const { return impl_->error_status(); }
 void RequestParser::reset() { impl_->reset(); }
 
-class ResponseParser::Impl : public Machine<Response> {
+class ResponseParser::Impl : public MessageReader<Response> {
  public:
-  using Machine::Machine;
+  using MessageReader::MessageReader;
 };
 
 ResponseParser::ResponseParser(Sink<Response>& sink, Limits limits)
@@ -460,7 +482,9 @@ Result<void> ResponseParser::feed_eof() { return impl_->feed_eof(); }
 bool ResponseParser::head_done() const { return impl_->head_done(); }
 bool ResponseParser::done() const { return impl_->done(); }
 bool ResponseParser::idle() const { return impl_->idle(); }
-void ResponseParser::expect_answer_to(std::string_view method) { impl_->expect_answer_to(method); }
+void ResponseParser::expect_response_to(std::string_view method) {
+  impl_->expect_response_to(method);
+}
 void ResponseParser::reset() { impl_->reset(); }
 
 }  // namespace tailward::http

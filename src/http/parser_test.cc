@@ -129,7 +129,7 @@ TEST(ResponseParserTest, TellsTheSameAtEverySplitPoint) {
   }
 }
 
-TEST(ResponseParserTest, KnowsThatAnAnswerToHeadHasNoBody) {
+TEST(ResponseParserTest, KnowsThatAResponseToHeadHasNoBody) {
   const std::string bytes =
       "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"
@@ -149,15 +149,15 @@ TEST(ResponseParserTest, KnowsThatAnAnswerToHeadHasNoBody) {
   EXPECT_EQ(run_responses(bytes, every_byte(bytes), methods).events, expected);
 }
 
-TEST(ResponseParserTest, ForgetsHeadWhenItsAnswerEndsOrIsGivenUp) {
+TEST(ResponseParserTest, ForgetsHeadWhenItsResponseEndsOrIsGivenUp) {
   EventLog<Response> log;
   ResponseParser parser(log);
   const std::string_view bytes = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
-  parser.expect_answer_to("HEAD");
+  parser.expect_response_to("HEAD");
   parser.reset();  // nothing was under way: the expectation stays
   ASSERT_TRUE(parser.feed(bytes));
   EXPECT_TRUE(parser.done());
-  parser.expect_answer_to("HEAD");  // before the reset() is as good as after it
+  parser.expect_response_to("HEAD");  // before the reset() is as good as after it
   parser.reset();
   ASSERT_TRUE(parser.feed(bytes.substr(0, 9)));
   parser.reset();

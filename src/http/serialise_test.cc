@@ -60,7 +60,7 @@ TEST(AppendHeadTest, FramesAResponseWithoutBodyByItsStatus) {
   EXPECT_EQ(head_of(Response{.status = 500}), "HTTP/1.1 500 \r\nContent-Length: 0\r\n\r\n");
 }
 
-TEST(AppendHeadTest, ShowsWhatAnAnswerToHeadAnnounces) {
+TEST(AppendHeadTest, ShowsWhatAResponseToHeadAnnounces) {
   Response response{.reason = "OK", .content_length = 7};
   response.announced = BodyKind::kLength;
   EXPECT_EQ(head_of(response), "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n");

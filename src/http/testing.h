@@ -140,6 +140,18 @@ std::string place(const Parser& parser) {
   return parser.head_done() ? "in a body" : "in a head";
 }
 
+// With what the log holds, and with where the parser stands if it refused nothing.
+template <class Message, class Parser>
+Outcome<Message> finished(Outcome<Message> outcome, const Parser& parser, EventLog<Message>& log) {
+  if (outcome.end.empty()) {
+    outcome.end = place(parser);
+    log.flush();
+  }
+  outcome.events = std::move(log.events);
+  outcome.heads = std::move(log.heads);
+  return outcome;
+}
+
 inline Outcome<Request> run_requests(std::string_view bytes, std::span<const std::size_t> cuts,
                                      Limits limits = {}) {
   EventLog<Request> log;
@@ -152,13 +164,7 @@ inline Outcome<Request> run_requests(std::string_view bytes, std::span<const std
     outcome.status = parser.error_status();
     return false;
   });
-  if (outcome.end.empty()) {
-    outcome.end = place(parser);
-    log.flush();
-  }
-  outcome.events = std::move(log.events);
-  outcome.heads = std::move(log.heads);
-  return outcome;
+  return finished(std::move(outcome), parser, log);
 }
 
 // `methods`: what each response answers; GET once they are used up. `eof`: the peer closes at the
@@ -171,7 +177,7 @@ inline Outcome<Response> run_responses(std::string_view bytes, std::span<const s
   Outcome<Response> outcome;
   std::size_t answered = 0;
   const auto expect = [&] {
-    if (answered < methods.size()) parser.expect_answer_to(methods[answered]);
+    if (answered < methods.size()) parser.expect_response_to(methods[answered]);
     ++answered;
   };
   const auto refused = [&outcome](const Error& error) {
@@ -187,13 +193,7 @@ inline Outcome<Response> run_responses(std::string_view bytes, std::span<const s
     if (auto fed = parser.feed_eof(); !fed) refused(fed.error());
     if (parser.done()) parser.reset();
   }
-  if (outcome.end.empty()) {
-    outcome.end = place(parser);
-    log.flush();
-  }
-  outcome.events = std::move(log.events);
-  outcome.heads = std::move(log.heads);
-  return outcome;
+  return finished(std::move(outcome), parser, log);
 }
 
 // Cuts after every byte.

@@ -35,7 +35,7 @@ UnitScan::UnitScan(const Limits& limits)
 
 void UnitScan::start_message() { extension_bytes_ = 0; }
 
-void UnitScan::start(Unit unit) {
+void UnitScan::start(ScanUnit unit) {
   unit_ = unit;
   line_start_ = 0;
   scanned_ = 0;
@@ -53,7 +53,7 @@ UnitScan::Verdict UnitScan::refuse_long() {
     if (lines_ > 0) return refuse(431, "the trailers are too long");
     return refuse(400, "a chunk's size line is too long");
   }
-  if (lines_ == 0 && unit_ == Unit::kRequestHead)
+  if (lines_ == 0 && unit_ == ScanUnit::kRequestHead)
     return refuse(414, "the request line is too long");
   return refuse(431, "the head is too long");
 }
@@ -96,16 +96,16 @@ UnitScan::Verdict UnitScan::scan(std::string_view bytes) {
 UnitScan::Verdict UnitScan::begin_unit(std::string_view bytes) {
   if (bytes.empty()) return Verdict::kMore;
   switch (unit_) {
-    case Unit::kRequestHead:
+    case ScanUnit::kRequestHead:
       if (!is_a(kTokenChar, bytes[0]) && bytes[0] != '\r')
         return refuse(400, "the method is not a token");
       break;
-    case Unit::kResponseHead:
+    case ScanUnit::kResponseHead:
       if (bytes[0] != 'H') return refuse(400, "the response does not begin with HTTP/");
       break;
-    case Unit::kFirstChunk:
+    case ScanUnit::kFirstChunk:
       break;
-    case Unit::kNextChunk:
+    case ScanUnit::kNextChunk:
       if (bytes[0] != '\r' || (bytes.size() > 1 && bytes[1] != '\n')) {
         return refuse(400, "a chunk is longer than its size");
       }
@@ -124,9 +124,9 @@ UnitScan::Verdict UnitScan::take_line(std::string_view line) {
     return Verdict::kMore;
   }
   switch (unit_) {
-    case Unit::kRequestHead:
+    case ScanUnit::kRequestHead:
       return take_request_line(line);
-    case Unit::kResponseHead:
+    case ScanUnit::kResponseHead:
       return take_status_line(line);
     default:
       return take_chunk_line(line);

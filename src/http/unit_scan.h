@@ -22,7 +22,7 @@ struct Refusal {
   ErrorKind kind = ErrorKind::kInvalid;
 };
 
-enum class Unit {
+enum class ScanUnit {
   kRequestHead,
   kResponseHead,
   kFirstChunk,  // a chunk's size line; with size 0 also the trailers and the empty line
@@ -42,7 +42,7 @@ class UnitScan {
 
   // Starts a message, then each of its units.
   void start_message();
-  void start(Unit unit);
+  void start(ScanUnit unit);
 
   // `bytes` begins where the unit begins and holds all of it that has arrived: what earlier calls
   // for this unit saw, and more.
@@ -65,13 +65,13 @@ class UnitScan {
   Verdict take_chunk_line(std::string_view line);
   [[nodiscard]] bool too_long(std::size_t end) const;
   [[nodiscard]] bool is_chunk() const {
-    return unit_ == Unit::kFirstChunk || unit_ == Unit::kNextChunk;
+    return unit_ == ScanUnit::kFirstChunk || unit_ == ScanUnit::kNextChunk;
   }
 
   std::size_t head_bytes_;
   std::size_t start_line_bytes_;
   std::size_t trailer_bytes_;
-  Unit unit_ = Unit::kRequestHead;
+  ScanUnit unit_ = ScanUnit::kRequestHead;
   std::size_t line_start_ = 0;
   std::size_t scanned_ = 0;
   std::size_t lines_ = 0;

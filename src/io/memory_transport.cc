@@ -10,9 +10,9 @@
 namespace tailward::io {
 namespace {
 
-Endpoint normalised(const Endpoint& endpoint) {
+HostPort normalised(const HostPort& endpoint) {
   const bool local = endpoint.host.empty() || endpoint.host == "localhost";
-  return local ? Endpoint{"127.0.0.1", endpoint.port} : endpoint;
+  return local ? HostPort{"127.0.0.1", endpoint.port} : endpoint;
 }
 
 tl::unexpected<Error> reset_error() {
@@ -55,9 +55,9 @@ struct Path {
 };
 
 // Both directions; shared by the two streams. paths_[side] is what `side` writes.
-class Link : public std::enable_shared_from_this<Link> {
+class MemoryPipe : public std::enable_shared_from_this<MemoryPipe> {
  public:
-  Link(Timers& timers, std::size_t capacity, const ConnectionFaults& faults)
+  MemoryPipe(Timers& timers, std::size_t capacity, const ConnectionFaults& faults)
       : timers_(timers), capacity_(capacity) {
     paths_[0].faults = faults.to_server;
     paths_[1].faults = faults.to_client;
@@ -69,7 +69,7 @@ class Link : public std::enable_shared_from_this<Link> {
     TAILWARD_CHECK(!into.empty());
     path.into = into;
     path.read_done = std::move(done);
-    if (readable(path)) path.read_event = event(&Link::complete_read, 1 - side);
+    if (readable(path)) path.read_event = event(&MemoryPipe::complete_read, 1 - side);
   }
 
   void write(int side, std::span<const char> first, std::span<const char> second,
@@ -99,6 +99,7 @@ class Link : public std::enable_shared_from_this<Link> {
     out.write_event.cancel();
     in.read_event.cancel();
     out.first = out.second = {};
+    // As TCP does it: closing with data unread sends a reset instead of a FIN.
     const bool leaves_bytes = in.held > 0;
     in.arrived.clear();
     in.read_at = 0;
@@ -107,11 +108,12 @@ class Link : public std::enable_shared_from_this<Link> {
   }
 
  private:
-  using Step = void (Link::*)(int);
+  using Step = void (MemoryPipe::*)(int);
 
   Timer event(Step step, int direction, Duration delay = Duration{0}) {
     return timers_.after(delay, [weak = weak_from_this(), step, direction] {
-      if (const std::shared_ptr<Link> link = weak.lock()) ((*link).*step)(direction);
+      // Both streams may be gone by the time of the event.
+      if (const std::shared_ptr<MemoryPipe> link = weak.lock()) ((*link).*step)(direction);
     });
   }
 
@@ -134,7 +136,9 @@ class Link : public std::enable_shared_from_this<Link> {
       stop_at(faults.write_error_after);
       if (!at_limit(direction)) {
         count = std::min(count, capacity_ - std::min(capacity_, path.held));
+        // No room: complete_read() comes back here once the reader has made some.
         if (count == 0) return;
+        // Bytes up to the fault's place still get through, exactly.
         stop_at(faults.stall_after);
         stop_at(faults.reset_after);
         stop_at(faults.finish_after);
@@ -145,7 +149,7 @@ class Link : public std::enable_shared_from_this<Link> {
     }
     at_limit(direction);
     if (path.write_done && !path.write_event.armed()) {
-      path.write_event = event(&Link::complete_write, direction);
+      path.write_event = event(&MemoryPipe::complete_write, direction);
     }
   }
 
@@ -166,9 +170,10 @@ class Link : public std::enable_shared_from_this<Link> {
     if (mark != Path::Mark::kNone) path.silent = true;
     if (reader_gone_[direction]) return;
     path.held += bytes.size();
+    // One delay for all, so pieces never overtake each other.
     path.flying.push_back({timers_.now() + path.faults.delay, std::move(bytes), mark});
     if (!path.arrival_event.armed()) {
-      path.arrival_event = event(&Link::arrive, direction, path.faults.delay);
+      path.arrival_event = event(&MemoryPipe::arrive, direction, path.faults.delay);
     }
   }
 
@@ -191,7 +196,7 @@ class Link : public std::enable_shared_from_this<Link> {
     }
     if (!path.flying.empty()) {
       path.arrival_event =
-          event(&Link::arrive, direction, path.flying.front().arrives - timers_.now());
+          event(&MemoryPipe::arrive, direction, path.flying.front().arrives - timers_.now());
     }
     if (reader_gone_[direction]) {
       take(direction);
@@ -206,11 +211,11 @@ class Link : public std::enable_shared_from_this<Link> {
     Path& path = paths_[direction];
     path.unwritable = true;
     if (path.write_done && !path.write_event.armed()) {
-      path.write_event = event(&Link::complete_write, direction);
+      path.write_event = event(&MemoryPipe::complete_write, direction);
     }
     if (!reset || std::exchange(path.broken, true)) return;
     if (path.read_done && !path.read_event.armed()) {
-      path.read_event = event(&Link::complete_read, direction);
+      path.read_event = event(&MemoryPipe::complete_read, direction);
     }
   }
 
@@ -218,6 +223,7 @@ class Link : public std::enable_shared_from_this<Link> {
     Path& path = paths_[direction];
     if (!path.read_done) return;
     Stream::ReadCallback done = std::exchange(path.read_done, {});
+    // A slice of 0 would mean the end of the data.
     const std::size_t count =
         std::min({path.into.size(), path.unread(), std::max<std::size_t>(path.faults.slice, 1)});
     if (count == 0) {
@@ -253,7 +259,7 @@ class Link : public std::enable_shared_from_this<Link> {
 
 class MemoryStream : public Stream {
  public:
-  MemoryStream(std::shared_ptr<Link> link, int side, Endpoint peer,
+  MemoryStream(std::shared_ptr<MemoryPipe> link, int side, HostPort peer,
                std::shared_ptr<std::size_t> open)
       : link_(std::move(link)), side_(side), peer_(std::move(peer)), open_(std::move(open)) {
     ++*open_;
@@ -270,12 +276,12 @@ class MemoryStream : public Stream {
     link_->write(side_, first, second, std::move(done));
   }
   void finish_writing() override { link_->finish_writing(side_); }
-  [[nodiscard]] Endpoint peer() const override { return peer_; }
+  [[nodiscard]] HostPort peer() const override { return peer_; }
 
  private:
-  std::shared_ptr<Link> link_;
+  std::shared_ptr<MemoryPipe> link_;
   int side_;
-  Endpoint peer_;
+  HostPort peer_;
   std::shared_ptr<std::size_t> open_;
 };
 
@@ -283,14 +289,14 @@ class MemoryStream : public Stream {
 
 class MemoryTransport::MemoryListener : public Listener {
  public:
-  MemoryListener(MemoryTransport& transport, Endpoint local, AcceptCallback accepted)
+  MemoryListener(MemoryTransport& transport, HostPort local, AcceptCallback accepted)
       : transport_(transport),
         local_(std::move(local)),
         accepted_(std::make_shared<AcceptCallback>(std::move(accepted))) {
     transport_.listeners_[to_string(local_)] = this;
   }
   ~MemoryListener() override { transport_.listeners_.erase(to_string(local_)); }
-  [[nodiscard]] Endpoint local() const override { return local_; }
+  [[nodiscard]] HostPort local() const override { return local_; }
 
   void offer(std::unique_ptr<Stream> stream) {
     backlog_.push_back(std::move(stream));
@@ -311,7 +317,7 @@ class MemoryTransport::MemoryListener : public Listener {
   }
 
   MemoryTransport& transport_;
-  Endpoint local_;
+  HostPort local_;
   std::shared_ptr<AcceptCallback> accepted_;
   std::deque<std::unique_ptr<Stream>> backlog_;
   Timer event_;
@@ -319,7 +325,7 @@ class MemoryTransport::MemoryListener : public Listener {
 
 class MemoryTransport::MemoryConnecting : public Connecting {
  public:
-  MemoryConnecting(MemoryTransport& transport, Endpoint to, ConnectionFaults faults,
+  MemoryConnecting(MemoryTransport& transport, HostPort to, ConnectionFaults faults,
                    std::uint16_t from_port, ConnectCallback done)
       : transport_(transport),
         to_(std::move(to)),
@@ -338,15 +344,15 @@ class MemoryTransport::MemoryConnecting : public Connecting {
       return done(fail(ErrorKind::kDisconnected, to_string(to_) + " refused the connection"));
     }
     const auto link =
-        std::make_shared<Link>(transport_.timers_, transport_.options_.capacity, faults_);
+        std::make_shared<MemoryPipe>(transport_.timers_, transport_.options_.capacity, faults_);
     auto client = std::make_unique<MemoryStream>(link, 0, to_, transport_.open_streams_);
-    found->second->offer(std::make_unique<MemoryStream>(link, 1, Endpoint{"127.0.0.1", from_port_},
+    found->second->offer(std::make_unique<MemoryStream>(link, 1, HostPort{"127.0.0.1", from_port_},
                                                         transport_.open_streams_));
     done(std::unique_ptr<Stream>(std::move(client)));
   }
 
   MemoryTransport& transport_;
-  Endpoint to_;
+  HostPort to_;
   ConnectionFaults faults_;
   std::uint16_t from_port_;
   ConnectCallback done_;
@@ -363,11 +369,11 @@ MemoryTransport::MemoryTransport(Timers& timers, FaultInjector* faults, Options 
 
 MemoryTransport::~MemoryTransport() { TAILWARD_CHECK(listeners_.empty()); }
 
-Result<std::unique_ptr<Listener>> MemoryTransport::listen(const Endpoint& at,
+Result<std::unique_ptr<Listener>> MemoryTransport::listen(const HostPort& at,
                                                           AcceptCallback accepted) {
-  Endpoint local = normalised(at);
+  HostPort local = normalised(at);
   while (local.port == 0) {
-    const Endpoint candidate{local.host, next_port_++};
+    const HostPort candidate{local.host, next_port_++};
     if (candidate.port != 0 && !listeners_.contains(to_string(candidate))) local = candidate;
   }
   if (listeners_.contains(to_string(local))) {
@@ -377,7 +383,7 @@ Result<std::unique_ptr<Listener>> MemoryTransport::listen(const Endpoint& at,
       std::make_unique<MemoryListener>(*this, std::move(local), std::move(accepted)));
 }
 
-std::unique_ptr<Connecting> MemoryTransport::connect(const Endpoint& to, ConnectCallback done) {
+std::unique_ptr<Connecting> MemoryTransport::connect(const HostPort& to, ConnectCallback done) {
   const std::uint64_t number = connects_++;
   const ConnectionFaults faults =
       faults_ == nullptr ? ConnectionFaults{} : faults_->on_connect(to, number);
@@ -405,7 +411,7 @@ PathFaults RandomFaults::draw_path() {
   return faults;
 }
 
-ConnectionFaults RandomFaults::on_connect(const Endpoint&, std::uint64_t) {
+ConnectionFaults RandomFaults::on_connect(const HostPort&, std::uint64_t) {
   ConnectionFaults faults;
   faults.refuse = rng_.chance(odds_.refuse);
   faults.connect_delay = draw_delay();

@@ -42,7 +42,7 @@ struct PathFaults {
   std::uint64_t finish_after = kNowhere;  // half-close: the reader sees the end, the writer nothing
   // A write that goes beyond fails, for the writer alone.
   std::uint64_t write_error_after = kNowhere;
-  std::size_t slice = SIZE_MAX;  // a read returns at most so many bytes; 1 or more
+  std::size_t slice = SIZE_MAX;  // a read returns at most this many bytes; 1 or more
 };
 
 // What happens to one connection.
@@ -59,14 +59,14 @@ struct ConnectionFaults {
 class FaultInjector {
  public:
   virtual ~FaultInjector() = default;
-  virtual ConnectionFaults on_connect(const Endpoint& to, std::uint64_t number) = 0;
+  virtual ConnectionFaults on_connect(const HostPort& to, std::uint64_t number) = 0;
 };
 
 // The same faults for every connection; change `faults` at any time for the connects to come.
 class FixedFaults : public FaultInjector {
  public:
   explicit FixedFaults(ConnectionFaults initial = {}) : faults(initial) {}
-  ConnectionFaults on_connect(const Endpoint&, std::uint64_t) override { return faults; }
+  ConnectionFaults on_connect(const HostPort&, std::uint64_t) override { return faults; }
 
   ConnectionFaults faults;
 };
@@ -86,7 +86,7 @@ class RandomFaults : public FaultInjector {
     Duration delay_max{0};  // delays of paths and connects are uniform below this
   };
   RandomFaults(Rng rng, Odds odds) : rng_(rng), odds_(odds) {}
-  ConnectionFaults on_connect(const Endpoint& to, std::uint64_t number) override;
+  ConnectionFaults on_connect(const HostPort& to, std::uint64_t number) override;
 
  private:
   PathFaults draw_path();
@@ -109,8 +109,8 @@ class MemoryTransport : public Transport {
   ~MemoryTransport() override;
 
   // Any host name may be listened at; "" and "localhost" mean 127.0.0.1. Port 0 picks a free port.
-  Result<std::unique_ptr<Listener>> listen(const Endpoint& at, AcceptCallback accepted) override;
-  [[nodiscard]] std::unique_ptr<Connecting> connect(const Endpoint& to,
+  Result<std::unique_ptr<Listener>> listen(const HostPort& at, AcceptCallback accepted) override;
+  [[nodiscard]] std::unique_ptr<Connecting> connect(const HostPort& to,
                                                     ConnectCallback done) override;
 
   // How many ends of connections live now: a test that ends where it began has leaked none.

@@ -187,7 +187,7 @@ TEST_F(MemoryTransportTest, ClosingDuringADelayArrivesAfterTheBytes) {
 TEST_F(MemoryTransportTest, ListenersHaveTheirPortsToThemselvesAndGiveThemBack) {
   auto any = network.listen({"", 0}, [](std::unique_ptr<Stream>) {});
   ASSERT_TRUE(any);
-  const Endpoint local = (*any)->local();
+  const HostPort local = (*any)->local();
   EXPECT_EQ(local.host, "127.0.0.1");
   EXPECT_NE(local.port, 0);
   EXPECT_FALSE(network.listen({"localhost", local.port}, [](std::unique_ptr<Stream>) {}));

@@ -45,6 +45,8 @@ Timer Timers::at(TimePoint when, Callback callback) {
   Slot& slot = slots_[index];
   slot.callback = std::move(callback);
   heap_.emplace_back();
+  // A time in the past is due now. The order breaks ties: timers of one time fire as they were
+  // armed.
   sift_up(heap_.size() - 1, Entry{std::max(when, now_), next_order_++, index});
   return Timer(this, index, slot.generation);
 }
@@ -72,8 +74,10 @@ std::size_t Timers::fire_until(TimePoint to, bool step) {
   std::size_t fired = 0;
   while (!heap_.empty() && heap_.front().when <= to && heap_.front().order < armed_before) {
     const Entry due = heap_.front();
+    // Stepping shows each callback its own time, as a test with a manual clock wants it.
     if (step) now_ = std::max(now_, due.when);
     Callback callback = std::move(slots_[due.slot].callback);
+    // Before the call: the callback may arm, cancel and destroy timers, its own included.
     remove(0);
     callback();
     ++fired;
@@ -124,6 +128,8 @@ void Timers::remove(std::size_t at) {
   const Entry last = heap_.back();
   heap_.pop_back();
   if (at < heap_.size()) {
+    // The last entry takes the free place, which may be in another branch: it can belong above as
+    // well as below.
     if (at > 0 && last.before(heap_[(at - 1) / 2])) {
       sift_up(at, last);
     } else {

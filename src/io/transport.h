@@ -21,15 +21,15 @@
 namespace tailward::io {
 
 // Where to connect or listen. `host` is a name or a numeric address, without brackets.
-struct Endpoint {
+struct HostPort {
   std::string host;
   std::uint16_t port = 0;
-  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+  friend bool operator==(const HostPort&, const HostPort&) = default;
 };
 
 // "host:port", "1.2.3.4:80", "[::1]:80", ":80" (all of loopback). kInvalid with a hint otherwise.
-Result<Endpoint> parse_endpoint(std::string_view text);
-std::string to_string(const Endpoint& endpoint);
+Result<HostPort> parse_host_port(std::string_view text);
+std::string to_string(const HostPort& endpoint);
 
 class Stream {
  public:
@@ -53,7 +53,7 @@ class Stream {
   virtual void finish_writing() = 0;
 
   // The peer's address, for logs.
-  [[nodiscard]] virtual Endpoint peer() const = 0;
+  [[nodiscard]] virtual HostPort peer() const = 0;
 };
 
 // A connect under way; destroying it gives it up.
@@ -67,7 +67,7 @@ class Listener {
  public:
   virtual ~Listener() = default;
   // The address really bound, with the port the system chose where 0 was asked for.
-  [[nodiscard]] virtual Endpoint local() const = 0;
+  [[nodiscard]] virtual HostPort local() const = 0;
 };
 
 class Transport {
@@ -80,12 +80,12 @@ class Transport {
   // Errors: kDisconnected (refused, unreachable), kInvalid (a name that does not resolve),
   // kOverloaded (out of descriptors). There is no timeout of its own: the caller arms a timer and
   // destroys it.
-  [[nodiscard]] virtual std::unique_ptr<Connecting> connect(const Endpoint& to,
+  [[nodiscard]] virtual std::unique_ptr<Connecting> connect(const HostPort& to,
                                                             ConnectCallback done) = 0;
 
   // Calls `accepted` for every connection until the Listener is destroyed. Errors: kInvalid (port
   // in use, unknown address), kDenied (privileged port).
-  virtual Result<std::unique_ptr<Listener>> listen(const Endpoint& at, AcceptCallback accepted) = 0;
+  virtual Result<std::unique_ptr<Listener>> listen(const HostPort& at, AcceptCallback accepted) = 0;
 };
 
 }  // namespace tailward::io

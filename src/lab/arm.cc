@@ -24,7 +24,7 @@ constexpr Duration kSettle = 3s;
 // Asks the server for its figures, again and again or once.
 class StatsPoller {
  public:
-  StatsPoller(io::Transport& transport, io::Timers& timers, const io::Endpoint& server)
+  StatsPoller(io::Transport& transport, io::Timers& timers, const io::HostPort& server)
       : timers_(timers), asker_(transport, timers, server) {}
 
   void ask(UniqueFunction<void()> done) {
@@ -70,7 +70,7 @@ class ArmRun {
         transport_(loop_),
         endpoint_{"127.0.0.1", server.port()},
         client_(transport_, loop_.timers(), spec.route,
-                std::vector<io::Endpoint>(spec.hosts, endpoint_), client_options(spec)),
+                std::vector<io::HostPort>(spec.hosts, endpoint_), client_options(spec)),
         poller_(transport_, loop_.timers(), endpoint_) {}
 
   Result<ArmResult> run() {
@@ -283,7 +283,7 @@ class ArmRun {
   ServerProcess& server_;
   net::Loop loop_;
   net::SocketTransport transport_;
-  io::Endpoint endpoint_;
+  io::HostPort endpoint_;
   client::Client client_;
   StatsPoller poller_;
   ArmResult result_;

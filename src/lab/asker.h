@@ -20,7 +20,7 @@ class Asker : public net::ExchangeHandler {
  public:
   using Done = UniqueFunction<void(bool ok)>;
 
-  Asker(io::Transport& transport, io::Timers& timers, const io::Endpoint& server)
+  Asker(io::Transport& transport, io::Timers& timers, const io::HostPort& server)
       : pool_(transport, timers, server) {}
 
   // Runs `done` when the answer is there; `ok`: its status was 200. One that is under way is taken

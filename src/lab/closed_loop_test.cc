@@ -31,7 +31,7 @@ class ClosedLoopTest : public ::testing::Test {
         server_(transport_, timers_, [this](net::CallRef call) { handle(std::move(call)); }) {
     endpoint_ = *server_.listen({"127.0.0.1", 0});
     hedge::RouteConfig route;
-    client_.emplace(transport_, timers_, route, std::vector<io::Endpoint>{endpoint_});
+    client_.emplace(transport_, timers_, route, std::vector<io::HostPort>{endpoint_});
   }
 
   void handle(net::CallRef call) {
@@ -61,7 +61,7 @@ class ClosedLoopTest : public ::testing::Test {
   int in_flight_max_ = 0;
   std::deque<io::Timer> waiting_;
   net::HttpServer server_;
-  io::Endpoint endpoint_;
+  io::HostPort endpoint_;
   std::optional<client::Client> client_;
   std::optional<ClosedLoop> loop_;
   bool done_ = false;

@@ -54,8 +54,8 @@ client::ClientOptions client_options() {
 
 using Servers = std::vector<ServerProcess>;
 
-std::vector<io::Endpoint> endpoints_of(const Servers& servers) {
-  std::vector<io::Endpoint> endpoints;
+std::vector<io::HostPort> endpoints_of(const Servers& servers) {
+  std::vector<io::HostPort> endpoints;
   for (const ServerProcess& server : servers) endpoints.push_back({"127.0.0.1", server.port()});
   return endpoints;
 }
@@ -72,7 +72,7 @@ class Run {
         client_(transport_, loop_.timers(), route_config(spec, seed), endpoints_of(servers),
                 client_options()),
         requests_(client_, load(seed)) {
-    for (const io::Endpoint& endpoint : endpoints_of(servers)) {
+    for (const io::HostPort& endpoint : endpoints_of(servers)) {
       askers_.push_back(std::make_unique<Asker>(transport_, loop_.timers(), endpoint));
     }
   }

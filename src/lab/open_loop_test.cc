@@ -36,7 +36,7 @@ class OpenLoopTest : public ::testing::Test {
   }
 
   void use(const hedge::RouteConfig& route) {
-    client_.emplace(transport_, timers_, route, std::vector<io::Endpoint>{endpoint_, endpoint_});
+    client_.emplace(transport_, timers_, route, std::vector<io::HostPort>{endpoint_, endpoint_});
   }
 
   void handle(const net::CallRef& call) {
@@ -76,7 +76,7 @@ class OpenLoopTest : public ::testing::Test {
   int in_flight_max_ = 0;
   std::deque<io::Timer> waiting_;
   net::HttpServer server_;
-  io::Endpoint endpoint_;
+  io::HostPort endpoint_;
   std::optional<client::Client> client_;
   std::optional<OpenLoop> loop_;
 };

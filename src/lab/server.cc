@@ -236,7 +236,7 @@ int run_server(const ServerModel& model, std::uint16_t port) {
   net::SocketTransport transport(loop);
   Server server(model, transport, loop.timers(),
                 [&loop](UniqueFunction<void()> task) { loop.post(std::move(task)); });
-  const Result<io::Endpoint> at = server.listen(port);
+  const Result<io::HostPort> at = server.listen(port);
   if (!at) {
     std::fprintf(stderr, "tailward: %s\n", at.error().message.c_str());
     return 2;

@@ -71,7 +71,7 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   // On loopback. Returns the address really bound.
-  Result<io::Endpoint> listen(std::uint16_t port) { return http_.listen({"127.0.0.1", port}); }
+  Result<io::HostPort> listen(std::uint16_t port) { return http_.listen({"127.0.0.1", port}); }
   [[nodiscard]] ServerStats stats() const;
 
  private:

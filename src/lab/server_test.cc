@@ -27,7 +27,7 @@ class ServerTest : public ::testing::Test {
 
   ServerTest() : transport_(timers_), server_(model(), transport_, timers_, post()) {
     client_.emplace(transport_, timers_, hedge::RouteConfig{},
-                    std::vector<io::Endpoint>{*server_.listen(0)});
+                    std::vector<io::HostPort>{*server_.listen(0)});
   }
   static ServerModel model() {
     ServerModel model;

@@ -72,7 +72,7 @@ class Pause {
 class SickServer {
  public:
   // Serves from now on. Errors: as BlockingSocket::listen().
-  static Result<std::unique_ptr<SickServer>> start(const SickModel& model, const io::Endpoint& at);
+  static Result<std::unique_ptr<SickServer>> start(const SickModel& model, const io::HostPort& at);
   ~SickServer();  // resets what is connected
   [[nodiscard]] std::uint16_t port() const { return listener_.local().port; }
 
@@ -101,7 +101,7 @@ class SickServer {
 class SickClients {
  public:
   // Connects from the network namespace of the calling thread; so do the clients' threads.
-  SickClients(const SickModel& model, const io::Endpoint& server);
+  SickClients(const SickModel& model, const io::HostPort& server);
   ~SickClients();
   // Nothing further is begun; what waits for the server still waits.
   void begin_stop();
@@ -120,7 +120,7 @@ class SickClients {
   void count(const Result<void>& outcome);
 
   SickModel model_;
-  io::Endpoint server_;
+  io::HostPort server_;
   Pause pause_;
   mutable std::mutex mutex_;
   std::condition_variable burst_;
@@ -132,7 +132,7 @@ class SickClients {
 
 // Runs a sick server until standard input ends or SIGTERM; prints "port N" when it serves. Returns
 // the exit status.
-int run_sick_server(const SickModel& model, const io::Endpoint& at);
+int run_sick_server(const SickModel& model, const io::HostPort& at);
 
 // A sick service of several processes: the server in one of its own, where there is a link in its
 // namespace; the clients in this one.

@@ -78,7 +78,7 @@ class Asker : public http::Sink<http::Response> {
   http::ResponseParser parser_{*this};
 };
 
-std::string request_of(const SickModel& model, const io::Endpoint& server) {
+std::string request_of(const SickModel& model, const io::HostPort& server) {
   http::Request request;
   request.method = model.upload_bytes > 0 ? "POST" : "GET";
   request.target = "/";
@@ -94,7 +94,7 @@ std::string request_of(const SickModel& model, const io::Endpoint& server) {
 
 }  // namespace
 
-SickClients::SickClients(const SickModel& model, const io::Endpoint& server)
+SickClients::SickClients(const SickModel& model, const io::HostPort& server)
     : model_(model), server_(server) {
   for (std::size_t number = 0; number < clients_of(model); ++number) {
     threads_.emplace_back([this, number] { run(number); });

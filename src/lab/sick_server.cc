@@ -125,7 +125,7 @@ class SickServer::Exchange : public http::Sink<http::Request> {
 };
 
 Result<std::unique_ptr<SickServer>> SickServer::start(const SickModel& model,
-                                                      const io::Endpoint& at) {
+                                                      const io::HostPort& at) {
   Result<net::BlockingSocket> listener =
       net::BlockingSocket::listen(at, options_of(model), backlog_of(model));
   if (!listener) return fail(listener.error());
@@ -178,7 +178,7 @@ void SickServer::clear_finished() {
   }
 }
 
-int run_sick_server(const SickModel& model, const io::Endpoint& at) {
+int run_sick_server(const SickModel& model, const io::HostPort& at) {
   const Result<std::unique_ptr<SickServer>> server = SickServer::start(model, at);
   if (!server) {
     std::fprintf(stderr, "tailward: %s\n", server.error().message.c_str());

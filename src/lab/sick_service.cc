@@ -39,7 +39,7 @@ Result<std::unique_ptr<SickService>> SickService::start(const SickModel& model,
                                            "--severity",
                                            std::to_string(model.severity),
                                            "--at",
-                                           io::to_string(io::Endpoint{impl->host, port})};
+                                           io::to_string(io::HostPort{impl->host, port})};
   Result<void> began;
   const auto begin = [&] {
     Result<ServerProcess> server = ServerProcess::start(arguments);
@@ -58,7 +58,7 @@ Result<std::unique_ptr<SickService>> SickService::start(const SickModel& model,
   }
   if (!began) return fail(began.error());
   std::unique_ptr<SickService> service(new SickService(std::move(impl)));
-  const io::Endpoint at{service->host(), service->port()};
+  const io::HostPort at{service->host(), service->port()};
   Result<void> entered = service->run_at_client(
       [&] { service->impl_->clients = std::make_unique<SickClients>(model, at); });
   if (!entered) return fail(entered.error());

@@ -25,7 +25,7 @@ struct SocketName {
 
 namespace {
 
-Result<SocketName> to_name(const io::Endpoint& endpoint) {
+Result<SocketName> to_name(const io::HostPort& endpoint) {
   SocketName name;
   const bool is_local = endpoint.host.empty() || endpoint.host == "localhost";
   const std::string host = is_local ? "127.0.0.1" : endpoint.host;
@@ -48,7 +48,7 @@ Result<SocketName> to_name(const io::Endpoint& endpoint) {
   return fail(ErrorKind::kInvalid, fmt::format("'{}' is not a numeric address", host));
 }
 
-io::Endpoint to_endpoint(const SocketName& name) {
+io::HostPort to_endpoint(const SocketName& name) {
   char text[INET6_ADDRSTRLEN] = "";
   if (name.storage.ss_family == AF_INET) {
     sockaddr_in v4{};
@@ -105,7 +105,7 @@ auto uninterrupted(Call call) {
 
 }  // namespace
 
-Result<BlockingSocket> BlockingSocket::make(const io::Endpoint& at, const BlockingOptions& options,
+Result<BlockingSocket> BlockingSocket::make(const io::HostPort& at, const BlockingOptions& options,
                                             SocketName& name) {
   Result<SocketName> parsed = to_name(at);
   if (!parsed) return fail(parsed.error());
@@ -130,7 +130,7 @@ void BlockingSocket::apply(const BlockingOptions& options) {
   set_timeout(options.timeout);
 }
 
-Result<BlockingSocket> BlockingSocket::connect(const io::Endpoint& to,
+Result<BlockingSocket> BlockingSocket::connect(const io::HostPort& to,
                                                const BlockingOptions& options) {
   SocketName name;
   Result<BlockingSocket> socket = make(to, options, name);
@@ -146,7 +146,7 @@ Result<BlockingSocket> BlockingSocket::connect(const io::Endpoint& to,
   return socket;
 }
 
-Result<BlockingSocket> BlockingSocket::listen(const io::Endpoint& at,
+Result<BlockingSocket> BlockingSocket::listen(const io::HostPort& at,
                                               const BlockingOptions& options, int backlog) {
   SocketName name;
   Result<BlockingSocket> socket = make(at, options, name);
@@ -191,30 +191,13 @@ Result<BlockingSocket> BlockingSocket::accept() {
   return socket;
 }
 
-Result<std::size_t> BlockingSocket::send(std::span<const iovec> pieces, int flags) {
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(pieces.data());
-  message.msg_iovlen = pieces.size();
+Result<std::size_t> BlockingSocket::write(std::span<const char> data) {
   const ssize_t sent = uninterrupted([&] {
     ++write_calls_;
-    return ::sendmsg(fd_, &message, flags | MSG_NOSIGNAL);
+    return ::send(fd_, data.data(), data.size(), MSG_NOSIGNAL);
   });
   if (sent < 0) return failed("writing", errno);
   return static_cast<std::size_t>(sent);
-}
-
-Result<std::size_t> BlockingSocket::write(std::span<const char> data) {
-  const iovec piece{const_cast<char*>(data.data()), data.size()};
-  return send({&piece, 1}, 0);
-}
-
-Result<std::size_t> BlockingSocket::write_more(std::span<const char> data) {
-  const iovec piece{const_cast<char*>(data.data()), data.size()};
-  return send({&piece, 1}, MSG_MORE);
-}
-
-Result<std::size_t> BlockingSocket::writev(std::span<const iovec> pieces) {
-  return send(pieces, 0);
 }
 
 Result<void> BlockingSocket::write_all(std::span<const char> data) {
@@ -287,16 +270,16 @@ void BlockingSocket::set_timeout(Duration timeout) {
   static_cast<void>(::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &value, sizeof value));
 }
 
-io::Endpoint BlockingSocket::local() const {
+io::HostPort BlockingSocket::local() const {
   SocketName name;
   name.size = sizeof name.storage;
-  return ::getsockname(fd_, name.get(), &name.size) == 0 ? to_endpoint(name) : io::Endpoint{};
+  return ::getsockname(fd_, name.get(), &name.size) == 0 ? to_endpoint(name) : io::HostPort{};
 }
 
-io::Endpoint BlockingSocket::peer() const {
+io::HostPort BlockingSocket::peer() const {
   SocketName name;
   name.size = sizeof name.storage;
-  return ::getpeername(fd_, name.get(), &name.size) == 0 ? to_endpoint(name) : io::Endpoint{};
+  return ::getpeername(fd_, name.get(), &name.size) == 0 ? to_endpoint(name) : io::HostPort{};
 }
 
 int BlockingSocket::send_buffer() const { return get(SOL_SOCKET, SO_SNDBUF); }

@@ -1,4 +1,4 @@
-// A TCP socket whose calls wait, for experiments and sick servers that choose every system call
+// A TCP socket whose calls wait, for experiments and faulty servers that choose every system call
 // themselves. One method is one system call, unless it says otherwise.
 //
 // Nothing hangs: connecting, accepting, reading and writing end with kTimedOut after
@@ -7,8 +7,6 @@
 // Thread safety: one thread, but for interrupt(). One thread may read while another writes.
 // Errors, where nothing else is said: kDisconnected (reset, refused, unreachable), kTimedOut.
 #pragma once
-
-#include <sys/uio.h>
 
 #include <cstdint>
 #include <functional>
@@ -57,11 +55,11 @@ class BlockingSocket {
  public:
   // Numeric addresses of either family, and "localhost" (127.0.0.1). Errors: kInvalid (no such
   // address), kDisconnected, kTimedOut.
-  static Result<BlockingSocket> connect(const io::Endpoint& to,
+  static Result<BlockingSocket> connect(const io::HostPort& to,
                                         const BlockingOptions& options = {});
   // Port 0: where there is room; see local(). An empty host: 127.0.0.1. SO_REUSEADDR is on. An IPv6
   // listener takes IPv6 alone. Errors: kInvalid (address in use, or not ours), kDenied.
-  static Result<BlockingSocket> listen(const io::Endpoint& at, const BlockingOptions& options = {},
+  static Result<BlockingSocket> listen(const io::HostPort& at, const BlockingOptions& options = {},
                                        int backlog = 128);
 
   BlockingSocket(BlockingSocket&& other) noexcept;
@@ -74,10 +72,6 @@ class BlockingSocket {
 
   // One send(2): how much the kernel took, less than all only when the timeout cut it short.
   Result<std::size_t> write(std::span<const char> data);
-  // The same with MSG_MORE: the kernel may wait for what follows.
-  Result<std::size_t> write_more(std::span<const char> data);
-  // One sendmsg(2) of several pieces.
-  Result<std::size_t> writev(std::span<const iovec> pieces);
   // As many sends as it takes.
   Result<void> write_all(std::span<const char> data);
 
@@ -101,8 +95,8 @@ class BlockingSocket {
   void set_receive_buffer(int bytes);
   void set_timeout(Duration timeout);
 
-  [[nodiscard]] io::Endpoint local() const;
-  [[nodiscard]] io::Endpoint peer() const;  // empty when not connected
+  [[nodiscard]] io::HostPort local() const;
+  [[nodiscard]] io::HostPort peer() const;  // empty when not connected
   // As the kernel counts: twice what was asked for.
   [[nodiscard]] int send_buffer() const;
   [[nodiscard]] int receive_buffer() const;
@@ -116,12 +110,11 @@ class BlockingSocket {
 
  private:
   explicit BlockingSocket(int fd) : fd_(fd) {}
-  static Result<BlockingSocket> make(const io::Endpoint& at, const BlockingOptions& options,
+  static Result<BlockingSocket> make(const io::HostPort& at, const BlockingOptions& options,
                                      struct SocketName& name);
   void apply(const BlockingOptions& options);
   void set(int level, int option, int value);
   [[nodiscard]] int get(int level, int option) const;
-  Result<std::size_t> send(std::span<const iovec> pieces, int flags);
 
   int fd_ = -1;
   Duration timeout_{};

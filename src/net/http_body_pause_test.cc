@@ -58,7 +58,7 @@ class SpoilingStream : public io::Stream {
     inner_->write(first, second, std::move(done));
   }
   void finish_writing() override { inner_->finish_writing(); }
-  [[nodiscard]] io::Endpoint peer() const override { return inner_->peer(); }
+  [[nodiscard]] io::HostPort peer() const override { return inner_->peer(); }
 
  private:
   std::unique_ptr<io::Stream> inner_;
@@ -67,14 +67,14 @@ class SpoilingStream : public io::Stream {
 class SpoilingTransport : public io::Transport {
  public:
   explicit SpoilingTransport(io::Transport& inner) : inner_(inner) {}
-  std::unique_ptr<io::Connecting> connect(const io::Endpoint& to, ConnectCallback done) override {
+  std::unique_ptr<io::Connecting> connect(const io::HostPort& to, ConnectCallback done) override {
     return inner_.connect(
         to, [done = std::move(done)](Result<std::unique_ptr<io::Stream>> stream) mutable {
           if (!stream) return done(std::move(stream));
           done(std::make_unique<SpoilingStream>(std::move(*stream)));
         });
   }
-  Result<std::unique_ptr<io::Listener>> listen(const io::Endpoint& at,
+  Result<std::unique_ptr<io::Listener>> listen(const io::HostPort& at,
                                                AcceptCallback accepted) override {
     return inner_.listen(
         at, [accepted = std::move(accepted)](std::unique_ptr<io::Stream> stream) mutable {
@@ -239,7 +239,7 @@ TEST_P(BodyPauseTest, AResponseBodyArrivesUnchanged) {
     write_in_pieces(*call);
     call->finish();
   });
-  const Result<io::Endpoint> at = server.listen({"", 0});
+  const Result<io::HostPort> at = server.listen({"", 0});
   ASSERT_TRUE(at) << at.error().message;
   Pool pool(network->transport(), network->timers(), *at);
   PausingReader reader(pool, when, network->timers());
@@ -254,7 +254,7 @@ TEST_P(BodyPauseTest, ARequestBodyArrivesUnchanged) {
   HttpServer server(network->transport(), network->timers(), [&](CallRef call) {
     receiver = std::make_unique<PausingReceiver>(std::move(call), when, network->timers());
   });
-  const Result<io::Endpoint> at = server.listen({"", 0});
+  const Result<io::HostPort> at = server.listen({"", 0});
   ASSERT_TRUE(at) << at.error().message;
   Pool pool(network->transport(), network->timers(), *at);
   ExchangeLog log;

@@ -21,10 +21,9 @@ void ClientConnection::attach(Exchange& exchange) {
   exchange.connection_ = shared_from_this();
   exchange.state_ = Exchange::State::kActive;
   exchange.reused_ = served_before_;
-  exchange.connected_at_ = pool_.timers_.precise_now();
   head_written_ = false;
   ended_ = false;
-  parser_.expect_answer_to(exchange.method_);
+  parser_.expect_response_to(exchange.method_);
   flush();
   read();
 }
@@ -36,6 +35,7 @@ void ClientConnection::flush() {
     head_written_ = true;
     exchange.sent_at_ = pool_.timers_.precise_now();
     out_body_ = exchange.body_;
+    // Kept for a second sending on a fresh connection; else moved, without a copy.
     if (exchange.resendable_) {
       out_ = exchange.wire_;
     } else {
@@ -65,7 +65,9 @@ void ClientConnection::written(const Result<void>& result) {
   done.swap(out_done_);
   if (!result) {
     write_failed_ = true;
-    grace_timer_ = pool_.timers_.after(kAnswerGrace, [this, error = result.error()] {
+    // The server may have answered before it closed (413), and that response may still be on its
+    // way.
+    grace_timer_ = pool_.timers_.after(kResponseGrace, [this, error = result.error()] {
       const std::shared_ptr<ClientConnection> keep = shared_from_this();
       if (exchange_ != nullptr && !exchange_->any_byte_received()) lost(error);
     });
@@ -73,6 +75,7 @@ void ClientConnection::written(const Result<void>& result) {
   }
   Exchange* const mine = exchange_;
   for (Exchange::WriteCallback& call : done) {
+    // A callback may have ended the exchange, and another may have taken the connection.
     if (exchange_ != mine || mine == nullptr) return;
     call({});
   }
@@ -99,6 +102,7 @@ void ClientConnection::read_done(Result<std::size_t> got) {
 void ClientConnection::resume() {
   if (!held_) return read();
   if (resume_timer_.armed()) return;
+  // In a turn of its own: handlers never run inside resume().
   resume_timer_ = pool_.timers_.after(Duration{0}, [this] {
     if (!held_ || (exchange_ != nullptr && exchange_->paused_)) return;
     Result<std::size_t> got = std::move(*held_);
@@ -113,6 +117,7 @@ void ClientConnection::handle(Result<std::size_t> got) {
   if (exchange_ == nullptr) return pool_.idle_lost(*this);
   if (!got) return lost(std::move(got).error());
   if (*got > 0) return received(*got);
+  // Legal as the end of a body without a length; else the response is cut.
   const Result<void> end = parser_.feed_eof();
   if (exchange_ == nullptr) return;
   if (!end) return lost(end.error());

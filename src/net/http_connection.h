@@ -39,14 +39,13 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection>,
   void close();
 
   [[nodiscard]] std::size_t unsent() const { return out_.size(); }
-  [[nodiscard]] TimePoint idle_since() const { return idle_since_; }
 
  private:
   friend class Pool;
 
   // How long a response may still arrive after writing the request failed: a server may answer
   // early, 413 for instance, and close.
-  static constexpr Duration kAnswerGrace = std::chrono::milliseconds(20);
+  static constexpr Duration kResponseGrace = std::chrono::milliseconds(20);
 
   void on_head(http::Response&& head) override;
   void on_body(std::span<const char> piece) override;

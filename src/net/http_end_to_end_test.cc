@@ -173,7 +173,7 @@ TEST(HttpEndToEndTest, ServesAndCallsOverRealSockets) {
   SocketTransport transport(loop);
   {
     HttpServer server(transport, loop.timers(), echo);
-    const Result<io::Endpoint> at = server.listen({"", 0});
+    const Result<io::HostPort> at = server.listen({"", 0});
     ASSERT_TRUE(at) << at.error().message;
     Pool pool(transport, loop.timers(), *at, {.max_connections = 4});
     constexpr int kRequests = 500;
@@ -212,7 +212,7 @@ TEST(HttpEndToEndTest, ServesAndCallsOverRealSockets) {
   EXPECT_EQ(transport.counters().open_streams, 0u);
 }
 
-TEST(HttpEndToEndTest, AnAnswerFromAnotherThreadComesBackThroughTheLoop) {
+TEST(HttpEndToEndTest, AResponseFromAnotherThreadComesBackThroughTheLoop) {
   Loop loop;
   SocketTransport transport(loop);
   std::vector<std::thread> workers;
@@ -226,7 +226,7 @@ TEST(HttpEndToEndTest, AnAnswerFromAnotherThreadComesBackThroughTheLoop) {
       });
       kept.push_back(std::move(call));
     });
-    const Result<io::Endpoint> at = server.listen({"", 0});
+    const Result<io::HostPort> at = server.listen({"", 0});
     ASSERT_TRUE(at);
     Pool pool(transport, loop.timers(), *at);
     ExchangeLog log;

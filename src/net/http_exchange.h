@@ -40,7 +40,7 @@ class Pool;
 class ExchangeHandler {
  public:
   virtual ~ExchangeHandler() = default;
-  // Interim (1xx) answers are not told.
+  // Interim (1xx) responses are not told.
   virtual void on_response_head(http::Response&& head) = 0;
   // The view is valid during the call only. After pause(), pieces of the bytes already read may
   // still come.
@@ -100,13 +100,8 @@ class Exchange {
   // Stops and restarts the response's body; the server is held up by TCP's window. Idempotent.
   void pause();
   void resume();
-  [[nodiscard]] bool paused() const { return paused_; }
-
-  // Who hears the events from now on.
-  void set_handler(ExchangeHandler& handler) { handler_ = &handler; }
 
   // Fresh clock readings; TimePoint{} until it happened.
-  [[nodiscard]] TimePoint connected_at() const { return connected_at_; }  // got a connection
   [[nodiscard]] TimePoint sent_at() const { return sent_at_; }  // first byte to the transport
   [[nodiscard]] TimePoint first_byte_at() const { return first_byte_at_; }  // of the response
   [[nodiscard]] bool any_byte_received() const { return first_byte_at_ != TimePoint{}; }
@@ -124,7 +119,6 @@ class Exchange {
   enum class State { kNew, kWaiting, kConnecting, kActive, kFailing, kDone };
 
   void begin(const http::Request& head, ExchangeOptions options);
-  [[nodiscard]] bool may_resend() const;
   void fail_later(Error error);
   void end_with(Error error);
   void schedule_flush();
@@ -152,7 +146,6 @@ class Exchange {
   std::unique_ptr<io::Connecting> connecting_;
   io::Timer timer_;  // connect timeout, or the event that reports a failure
   std::list<Exchange*>::iterator waiting_at_;
-  TimePoint connected_at_{};
   TimePoint sent_at_{};
   TimePoint first_byte_at_{};
 };

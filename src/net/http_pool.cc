@@ -8,7 +8,7 @@
 
 namespace tailward::net {
 
-Pool::Pool(io::Transport& transport, io::Timers& timers, io::Endpoint endpoint, PoolOptions options)
+Pool::Pool(io::Transport& transport, io::Timers& timers, io::HostPort endpoint, PoolOptions options)
     : transport_(transport),
       timers_(timers),
       endpoint_(std::move(endpoint)),
@@ -22,12 +22,15 @@ Pool::~Pool() {
 }
 
 std::size_t Pool::free_slots() const {
+  // Whoever waits was here first: a slot that becomes free is theirs.
   if (!waiting_.empty()) return 0;
   return counters_.idle + options_.max_connections -
          std::min(options_.max_connections, open_count());
 }
 
 void Pool::acquire(Exchange& exchange) {
+  // A hedge never takes the last slot. Otherwise hedges would make primaries wait, just when the
+  // servers are slow and both are many.
   if (exchange.options_.hedge && free_slots() <= 1) {
     ++counters_.limit_hits;
     return exchange.fail_later(
@@ -35,6 +38,8 @@ void Pool::acquire(Exchange& exchange) {
               "no connection to " + io::to_string(endpoint_) + " is free for an extra request"});
   }
   if (!exchange.fresh_ && !idle_.empty()) {
+    // The one that was used last: its congestion window is the warmest, and the server is the least
+    // likely to have closed it.
     const std::shared_ptr<ClientConnection> connection = std::move(idle_.back());
     idle_.pop_back();
     --counters_.idle;
@@ -42,6 +47,7 @@ void Pool::acquire(Exchange& exchange) {
     ++counters_.reused;
     return connection->attach(exchange);
   }
+  // Only a request for a fresh connection gets here with idle ones left.
   if (open_count() >= options_.max_connections && !idle_.empty()) close_oldest_idle();
   if (open_count() < options_.max_connections) return open_for(exchange);
   if (waiting_.size() >= options_.max_waiting) {
@@ -50,6 +56,7 @@ void Pool::acquire(Exchange& exchange) {
         ErrorKind::kOverloaded,
         "all connections to " + io::to_string(endpoint_) + " are in use and the queue is full"});
   }
+  // First come, first served; the place in the list makes cancelling O(1).
   exchange.state_ = Exchange::State::kWaiting;
   exchange.waiting_at_ = waiting_.insert(waiting_.end(), &exchange);
   ++counters_.queued;
@@ -98,6 +105,8 @@ void Pool::abandon(Exchange& exchange) {
       exchange.connecting_.reset();
       --counters_.connecting;
       break;
+    // The response may be under way: what is left of it would be read as the next one's. So the
+    // connection cannot be used again.
     case State::kActive: {
       const std::shared_ptr<ClientConnection> connection = std::move(exchange.connection_);
       close_used(*connection);
@@ -112,6 +121,7 @@ void Pool::abandon(Exchange& exchange) {
 }
 
 void Pool::release(std::shared_ptr<ClientConnection> connection) {
+  // Handed over without ever being idle.
   if (!waiting_.empty() && !waiting_.front()->fresh_) {
     Exchange& next = *waiting_.front();
     waiting_.pop_front();
@@ -127,6 +137,7 @@ void Pool::release(std::shared_ptr<ClientConnection> connection) {
   --counters_.in_use;
   ++counters_.idle;
   connection->idle_since_ = timers_.now();
+  // An idle connection is read, so that the server's closing is noticed before the next request.
   connection->read();
   idle_.push_back(std::move(connection));
   if (!idle_timer_.armed()) {
@@ -141,6 +152,7 @@ void Pool::close_used(ClientConnection& connection) {
 }
 
 void Pool::idle_lost(ClientConnection& connection) {
+  // Linear, over at most max_idle connections, and rare.
   const auto at = std::find_if(idle_.begin(), idle_.end(), [&connection](const auto& idle) {
     return idle.get() == &connection;
   });

@@ -52,13 +52,13 @@ struct PoolCounters {
 class Pool {
  public:
   // REQUIRES: transport and timers outlive the pool, and the pool its exchanges.
-  Pool(io::Transport& transport, io::Timers& timers, io::Endpoint endpoint,
+  Pool(io::Transport& transport, io::Timers& timers, io::HostPort endpoint,
        PoolOptions options = {});
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  [[nodiscard]] const io::Endpoint& endpoint() const { return endpoint_; }
+  [[nodiscard]] const io::HostPort& endpoint() const { return endpoint_; }
   [[nodiscard]] const PoolOptions& options() const { return options_; }
   [[nodiscard]] const PoolCounters& counters() const { return counters_; }
 
@@ -91,7 +91,7 @@ class Pool {
 
   io::Transport& transport_;
   io::Timers& timers_;
-  io::Endpoint endpoint_;
+  io::HostPort endpoint_;
   PoolOptions options_;
   PoolCounters counters_;
   std::vector<std::shared_ptr<ClientConnection>> idle_;  // the last used at the back

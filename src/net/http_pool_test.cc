@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "net/http_testing.h"
@@ -27,7 +28,7 @@ struct PoolTest : testing::Test, MemoryNet {
   }
 
   Pool& make_pool(PoolOptions options = {}) {
-    return pool.emplace(network, timers, io::Endpoint{"server", 80}, options);
+    return pool.emplace(network, timers, io::HostPort{"server", 80}, options);
   }
 
   // One exchange that a peer answers with `answer`.
@@ -41,6 +42,32 @@ struct PoolTest : testing::Test, MemoryNet {
     peer.send(answer);
     settle();
     return log.events;
+  }
+
+  // An exchange and what it hears. It stays where it is made: the exchange refers to the log.
+  struct Started {
+    ExchangeLog log;
+    Exchange exchange;
+    Started(PoolTest& test, const http::Request& request, std::shared_ptr<const std::string> body,
+            ExchangeOptions options)
+        : exchange(*test.pool, log) {
+      exchange.start(request, std::move(body), options);
+      test.settle();
+    }
+  };
+  // Its request has reached a peer.
+  Started started(const http::Request& request = get(),
+                  std::shared_ptr<const std::string> body = nullptr, ExchangeOptions options = {}) {
+    return {*this, request, std::move(body), options};
+  }
+
+  void peer_sends(std::size_t which, std::string text) {
+    peers[which]->send(std::move(text));
+    settle();
+  }
+  void peer_closes(std::size_t which) {
+    peers[which]->close();
+    settle();
   }
 
   // The peer that holds an unanswered request.
@@ -67,8 +94,7 @@ TEST_F(PoolTest, SendsTheRequestAndTellsTheResponse) {
   EXPECT_NE(exchange.sent_at(), TimePoint{});
   EXPECT_EQ(exchange.first_byte_at(), TimePoint{});
   pass(milliseconds(3));
-  peers[0]->send(kOk);
-  settle();
+  peer_sends(0, kOk);
   EXPECT_EQ(log.events, (Events{"head:200", "end"}));
   EXPECT_EQ(log.body, "ok");
   EXPECT_EQ(exchange.first_byte_at() - exchange.sent_at(), milliseconds(3));
@@ -105,10 +131,8 @@ TEST_F(PoolTest, ReusesTheConnectionThatWasUsedLast) {
     first.start(get("/1"));
     second.start(get("/2"));
     settle();
-    peers[0]->send(kOk);
-    settle();
-    peers[1]->send(kOk);
-    settle();
+    peer_sends(0, kOk);
+    peer_sends(1, kOk);
   }
   peers[0]->received.clear();
   peers[1]->received.clear();
@@ -134,11 +158,9 @@ TEST_F(PoolTest, AnExchangeThatStartsFromTheEndOfAnotherReusesItsConnection) {
   };
   first.start(get("/1"));
   settle();
-  peers[0]->send(kOk);
-  settle();
+  peer_sends(0, kOk);
   EXPECT_EQ(pool->counters().opened, 1u);
-  peers[0]->send(kOk);
-  settle();
+  peer_sends(0, kOk);
   EXPECT_EQ(second_log.events, (Events{"head:200", "end"}));
 }
 
@@ -157,8 +179,7 @@ TEST_F(PoolTest, ClosesAnIdleConnectionAtItsTimeoutAndNotBefore) {
 TEST_F(PoolTest, DropsAnIdleConnectionThatTheServerCloses) {
   make_pool();
   run(get());
-  peers[0]->close();
-  settle();
+  peer_closes(0);
   EXPECT_EQ(pool->counters().idle, 0u);
   peers.clear();
   EXPECT_EQ(run(get()), (Events{"head:200", "end"}));
@@ -168,8 +189,7 @@ TEST_F(PoolTest, DropsAnIdleConnectionThatTheServerCloses) {
 TEST_F(PoolTest, DropsAnIdleConnectionOnWhichUnaskedBytesArrive) {
   make_pool();
   run(get());
-  peers[0]->send(kOk);
-  settle();
+  peer_sends(0, kOk);
   EXPECT_EQ(pool->counters().idle, 0u);
   EXPECT_EQ(pool->counters().closed, 1u);
 }
@@ -189,14 +209,9 @@ TEST_F(PoolTest, ClosesAConnectionThatTheServerWillNotKeep) {
 
 TEST_F(PoolTest, ReadsABodyUntilTheServerCloses) {
   make_pool();
-  ExchangeLog log;
-  Exchange exchange(*pool, log);
-  exchange.start(get());
-  settle();
-  peers[0]->send("HTTP/1.1 200 OK\r\n\r\npart one,");
-  settle();
-  peers[0]->send(" part two");
-  settle();
+  auto [log, exchange] = started(get());
+  peer_sends(0, "HTTP/1.1 200 OK\r\n\r\npart one,");
+  peer_sends(0, " part two");
   EXPECT_EQ(log.events, (Events{"head:200"}));
   peers[0]->stream->finish_writing();
   settle();
@@ -238,15 +253,10 @@ TEST_F(PoolTest, SendsAgainOnAFreshConnectionWhenAReusedOneIsDead) {
 TEST_F(PoolTest, SendsAgainOnceOnly) {
   make_pool();
   run(get());
-  ExchangeLog log;
-  Exchange exchange(*pool, log);
-  exchange.start(get());
-  settle();
-  peers[0]->close();
-  settle();
+  auto [log, exchange] = started(get());
+  peer_closes(0);
   ASSERT_EQ(peers.size(), 2u);
-  peers[1]->close();
-  settle();
+  peer_closes(1);
   EXPECT_EQ(log.events, (Events{"error:disconnected:0"}));
   EXPECT_EQ(pool->counters().stale_retries, 1u);
 }
@@ -257,12 +267,9 @@ TEST_F(PoolTest, DoesNotSendAgainWhatIsNotIdempotentUnlessToldTo) {
   for (const bool told : {false, true}) {
     run(get());
     const std::size_t before = peers.size();
-    ExchangeLog log;
-    Exchange exchange(*pool, log);
-    exchange.start(
+    auto [log, exchange] = started(
         post(1), body,
         {.resend = told ? ExchangeOptions::Resend::kAlways : ExchangeOptions::Resend::kByMethod});
-    settle();
     last_asked()->close();
     settle();
     if (told) {
@@ -274,29 +281,20 @@ TEST_F(PoolTest, DoesNotSendAgainWhatIsNotIdempotentUnlessToldTo) {
   }
 }
 
-TEST_F(PoolTest, DoesNotSendAgainOnceAByteOfTheAnswerHasCome) {
+TEST_F(PoolTest, DoesNotSendAgainOnceAByteOfTheResponseHasCome) {
   make_pool();
   run(get());
-  ExchangeLog log;
-  Exchange exchange(*pool, log);
-  exchange.start(get());
-  settle();
-  peers[0]->send("H");
-  settle();
-  peers[0]->close();
-  settle();
+  auto [log, exchange] = started(get());
+  peer_sends(0, "H");
+  peer_closes(0);
   EXPECT_EQ(log.events, (Events{"error:disconnected:1"}));
   EXPECT_EQ(peers.size(), 1u);
 }
 
 TEST_F(PoolTest, DoesNotSendAgainAfterAFreshConnectionDied) {
   make_pool();
-  ExchangeLog log;
-  Exchange exchange(*pool, log);
-  exchange.start(get());
-  settle();
-  peers[0]->close();
-  settle();
+  auto [log, exchange] = started(get());
+  peer_closes(0);
   EXPECT_EQ(log.events, (Events{"error:disconnected:0"}));
 }
 
@@ -315,8 +313,7 @@ TEST_F(PoolTest, QueuesInOrderAtTheLimitAndRefusesBeyondTheQueue) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(peers[0]->received, "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: test\r\n\r\n");
     peers[0]->received.clear();
-    peers[0]->send(kOk);
-    settle();
+    peer_sends(0, kOk);
     EXPECT_EQ(log[i].events, (Events{"head:200", "end"}));
   }
   EXPECT_EQ(pool->counters().opened, 1u);
@@ -337,8 +334,7 @@ TEST_F(PoolTest, AnExchangeThatWaitsCanBeCancelled) {
   EXPECT_EQ(pool->counters().waiting, 1u);
   EXPECT_EQ(pool->counters().cancelled, 1u);
   peers[0]->received.clear();
-  peers[0]->send(kOk);
-  settle();
+  peer_sends(0, kOk);
   EXPECT_EQ(peers[0]->received, "GET /third HTTP/1.1\r\nHost: test\r\n\r\n");
 }
 
@@ -354,8 +350,7 @@ TEST_F(PoolTest, CancellingAConnectionGivesItsPlaceToTheNextInTheQueue) {
   settle();
   ASSERT_EQ(peers.size(), 2u);
   EXPECT_TRUE(peers[0]->ended);
-  peers[1]->send(kOk);
-  settle();
+  peer_sends(1, kOk);
   EXPECT_EQ(log[1].events, (Events{"head:200", "end"}));
 }
 
@@ -380,10 +375,7 @@ TEST_F(PoolTest, AHedgeNeitherWaitsNorTakesTheLastConnection) {
 TEST_F(PoolTest, AFreshConnectionIsOpenedBesideAnIdleOne) {
   make_pool({.max_connections = 1});
   run(get());
-  ExchangeLog log;
-  Exchange exchange(*pool, log);
-  exchange.start(get(), nullptr, {.fresh_connection = true});
-  settle();
+  auto [log, exchange] = started(get(), nullptr, {.fresh_connection = true});
   EXPECT_EQ(pool->counters().opened, 2u);
   EXPECT_EQ(pool->counters().idle, 0u) << "the idle one makes room at the limit";
   EXPECT_FALSE(exchange.reused_connection());
@@ -396,8 +388,7 @@ TEST_F(PoolTest, CancellingClosesAtOnceAndCounts) {
     Exchange exchange(*pool, log);
     exchange.start(get());
     settle();
-    peers[0]->send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
-    settle();
+    peer_sends(0, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
   }
   settle();
   EXPECT_TRUE(peers[0]->ended);
@@ -478,31 +469,22 @@ TEST_F(PoolTest, FailsWhenNobodyListensOrTheConnectTakesTooLong) {
 
 TEST_F(PoolTest, AMalformedResponseIsInvalid) {
   make_pool();
-  ExchangeLog log;
-  Exchange exchange(*pool, log);
-  exchange.start(get());
-  settle();
-  peers[0]->send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n");
-  settle();
+  auto [log, exchange] = started(get());
+  peer_sends(0, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n");
   EXPECT_EQ(log.events, (Events{"error:invalid:1"}));
   EXPECT_EQ(pool->counters().idle, 0u);
 }
 
 TEST_F(PoolTest, ATruncatedResponseIsDisconnected) {
   make_pool();
-  ExchangeLog log;
-  Exchange exchange(*pool, log);
-  exchange.start(get());
-  settle();
-  peers[0]->send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
-  settle();
-  peers[0]->close();
-  settle();
+  auto [log, exchange] = started(get());
+  peer_sends(0, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+  peer_closes(0);
   EXPECT_EQ(log.events, (Events{"head:200", "error:disconnected:1"}));
   EXPECT_EQ(log.body, "half");
 }
 
-TEST_F(PoolTest, AnAnswerToHeadHasNoBody) {
+TEST_F(PoolTest, AResponseToHeadHasNoBody) {
   make_pool();
   EXPECT_EQ(run(get("/", "HEAD"), "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n"),
             (Events{"head:200", "end"}));
@@ -519,8 +501,7 @@ TEST_F(PoolTest, APausedResponseHoldsUpTheServer) {
   exchange.start(get());
   settle();
   const std::string body(1'000'000, 'b');
-  peers[0]->send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + body);
-  settle();
+  peer_sends(0, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + body);
   EXPECT_LE(log.body.size(), 1024u);
   pass(seconds(10));
   EXPECT_LE(log.body.size(), 1024u);
@@ -553,21 +534,19 @@ TEST_F(PoolTest, StreamsABodyAsItComesAndHoldsUpTheWriter) {
   exchange.finish_body();
   settle();
   EXPECT_TRUE(peers[0]->received.ends_with("6\r\n world\r\n0\r\n\r\n"));
-  peers[0]->send(kOk);
-  settle();
+  peer_sends(0, kOk);
   EXPECT_EQ(log.events, (Events{"head:200", "end"}));
   EXPECT_EQ(pool->counters().idle, 1u);
 }
 
-TEST_F(PoolTest, AnAnswerBeforeTheBodysEndClosesTheConnection) {
+TEST_F(PoolTest, AResponseBeforeTheBodysEndClosesTheConnection) {
   make_pool();
   ExchangeLog log;
   Exchange exchange(*pool, log);
   exchange.start_streaming(post(100));
   exchange.write(std::string_view("begin"));
   settle();
-  peers[0]->send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
-  settle();
+  peer_sends(0, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
   EXPECT_EQ(log.events, (Events{"head:413", "end"}));
   exchange.write(std::string_view("ignored"));
   settle();
@@ -578,10 +557,7 @@ TEST_F(PoolTest, AnAnswerBeforeTheBodysEndClosesTheConnection) {
 TEST_F(PoolTest, AWriteThatFailsEndsTheExchange) {
   make_pool();
   faults.faults.to_server.write_error_after = 10;
-  ExchangeLog log;
-  Exchange exchange(*pool, log);
-  exchange.start(get());
-  settle();
+  auto [log, exchange] = started(get());
   EXPECT_TRUE(log.events.empty()) << "an answer may be under way";
   pass(milliseconds(50));
   EXPECT_EQ(log.events, (Events{"error:disconnected:0"}));
@@ -592,17 +568,13 @@ TEST_F(PoolTest, AnyResponseArrivesWholeInPiecesOfOneByte) {
   faults.faults.to_client.slice = 1;
   faults.faults.to_server.slice = 1;
   for (int round = 0; round < 2; ++round) {
-    ExchangeLog log;
-    Exchange exchange(*pool, log);
-    exchange.start(get());
-    settle();
+    auto [log, exchange] = started(get());
     ASSERT_EQ(peers.size(), 1u);
     EXPECT_EQ(peers[0]->received, "GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     peers[0]->received.clear();
-    peers[0]->send(
-        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-        "3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nT: r\r\n\r\n");
-    settle();
+    peer_sends(0,
+               "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+               "3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nT: r\r\n\r\n");
     EXPECT_EQ(log.events, (Events{"head:200", "end"}));
     EXPECT_EQ(log.body, "abcdefg");
   }

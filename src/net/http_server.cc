@@ -25,7 +25,7 @@ HttpServer::~HttpServer() {
   }
 }
 
-Result<io::Endpoint> HttpServer::listen(const io::Endpoint& at) {
+Result<io::HostPort> HttpServer::listen(const io::HostPort& at) {
   Result<std::unique_ptr<io::Listener>> listener = transport_.listen(
       at, [this](std::unique_ptr<io::Stream> stream) { serve(std::move(stream)); });
   if (!listener) return fail(std::move(listener).error());

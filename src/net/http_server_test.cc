@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "net/http_testing.h"
@@ -45,6 +46,26 @@ struct ServerTest : testing::Test, MemoryNet {
     return *clients.back();
   }
 
+  RawPeer& connect_and_send(std::string text) {
+    RawPeer& client = connect();
+    client.send(std::move(text));
+    settle();
+    return client;
+  }
+
+  // The head of the first call's response; its body follows by write().
+  void respond_in_chunks() {
+    http::Response head;
+    head.body = http::BodyKind::kChunked;
+    calls[0]->respond_head(head);
+  }
+  void respond_with_length(std::uint64_t length) {
+    http::Response head;
+    head.body = http::BodyKind::kLength;
+    head.content_length = length;
+    calls[0]->respond_head(head);
+  }
+
   std::vector<CallRef> calls;
   std::optional<HttpServer> server;
   std::vector<std::unique_ptr<RawPeer>> clients;
@@ -66,11 +87,9 @@ TEST_F(ServerTest, AnswersAndKeepsTheConnection) {
   EXPECT_EQ(server->counters().in_flight, 0u);
 }
 
-TEST_F(ServerTest, ClosesAfterTheAnswerWhenAskedTo) {
+TEST_F(ServerTest, ClosesAfterTheResponseWhenAskedTo) {
   serve({}, answer_ok);
-  RawPeer& client = connect();
-  client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
-  settle();
+  RawPeer& client = connect_and_send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
   EXPECT_EQ(client.received, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
   EXPECT_TRUE(client.ended);
   EXPECT_FALSE(client.broken);
@@ -79,25 +98,19 @@ TEST_F(ServerTest, ClosesAfterTheAnswerWhenAskedTo) {
 
 TEST_F(ServerTest, KeepsAConnectionOfHttp10OnlyWhenAskedTo) {
   serve({}, answer_ok);
-  RawPeer& kept = connect();
-  kept.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-  settle();
+  RawPeer& kept = connect_and_send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
   EXPECT_EQ(kept.received,
             "HTTP/1.0 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nok");
   EXPECT_FALSE(kept.ended);
-  RawPeer& closed = connect();
-  closed.send("GET / HTTP/1.0\r\n\r\n");
-  settle();
+  RawPeer& closed = connect_and_send("GET / HTTP/1.0\r\n\r\n");
   EXPECT_TRUE(closed.ended);
 }
 
 TEST_F(ServerTest, AnswersPipelinedRequestsInOrderOneAtATime) {
   serve();
-  RawPeer& client = connect();
-  client.send(
+  RawPeer& client = connect_and_send(
       "GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\nHost: h\r\n\r\n"
       "GET /3 HTTP/1.1\r\nHost: h\r\n\r\n");
-  settle();
   for (std::size_t i = 0; i < 3; ++i) {
     ASSERT_EQ(calls.size(), i + 1) << "the next one waits for the answer before it";
     calls[i]->respond(200, "", calls[i]->request().target);
@@ -117,17 +130,13 @@ TEST_F(ServerTest, TakesARequestApartAtAnyByte) {
       "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: "
       "chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
   for (std::size_t split = 1; split < request.size(); ++split) {
-    RawPeer& client = connect();
-    client.send(request.substr(0, split));
-    settle();
+    RawPeer& client = connect_and_send(request.substr(0, split));
     client.send(request.substr(split));
     settle();
     EXPECT_EQ(client.received, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde") << split;
   }
   faults.faults.to_server.slice = 1;
-  RawPeer& client = connect();
-  client.send(repeat(request, 3));
-  settle();
+  RawPeer& client = connect_and_send(repeat(request, 3));
   EXPECT_EQ(client.received, repeat("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde", 3));
 }
 
@@ -135,9 +144,8 @@ TEST_F(ServerTest, AnswersHeadAndNotModifiedWithoutABody) {
   serve({}, [](const CallRef& call) {
     call->respond(call->request().target == "/304" ? 304 : 200, "", "body");
   });
-  RawPeer& client = connect();
-  client.send("HEAD / HTTP/1.1\r\nHost: h\r\n\r\nGET /304 HTTP/1.1\r\nHost: h\r\n\r\n" + kGet);
-  settle();
+  RawPeer& client = connect_and_send(
+      "HEAD / HTTP/1.1\r\nHost: h\r\n\r\nGET /304 HTTP/1.1\r\nHost: h\r\n\r\n" + kGet);
   EXPECT_EQ(client.received,
             "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
             "HTTP/1.1 304 Not Modified\r\nContent-Length: 4\r\n\r\n"
@@ -187,9 +195,7 @@ TEST_F(ServerTest, TheCallHearsOfAResetAndOfACloseBehindPipelinedBytes) {
 
 TEST_F(ServerTest, ACallMayOwnItselfThroughItsCallbackWithoutLeaking) {
   serve();
-  RawPeer& client = connect();
-  client.send(kGet);
-  settle();
+  RawPeer& client = connect_and_send(kGet);
   const CallWeak weak = calls[0];
   calls[0]->on_cancel([call = calls[0]] {});
   calls[0]->respond(200, "", "ok");
@@ -201,23 +207,17 @@ TEST_F(ServerTest, ACallMayOwnItselfThroughItsCallbackWithoutLeaking) {
 
 TEST_F(ServerTest, ACallThatIsDroppedIsAnsweredWith500) {
   serve({}, [](const CallRef&) {});
-  RawPeer& client = connect();
-  client.send(kGet);
-  settle();
+  RawPeer& client = connect_and_send(kGet);
   EXPECT_EQ(client.received,
             "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
   EXPECT_TRUE(client.ended);
   EXPECT_EQ(server->counters().aborted, 1u);
 }
 
-TEST_F(ServerTest, AnAnswerBrokenOffClosesTheConnection) {
+TEST_F(ServerTest, AResponseBrokenOffClosesTheConnection) {
   serve();
-  RawPeer& client = connect();
-  client.send(kGet);
-  settle();
-  http::Response head;
-  head.body = http::BodyKind::kChunked;
-  calls[0]->respond_head(head);
+  RawPeer& client = connect_and_send(kGet);
+  respond_in_chunks();
   calls[0]->write(std::string_view("part"));
   settle();
   calls[0]->abort();
@@ -227,14 +227,10 @@ TEST_F(ServerTest, AnAnswerBrokenOffClosesTheConnection) {
   EXPECT_EQ(server->counters().in_flight, 0u);
 }
 
-TEST_F(ServerTest, WritesAnAnswerInChunksAndTellsWhenTheyAreTaken) {
+TEST_F(ServerTest, WritesAResponseInChunksAndTellsWhenTheyAreTaken) {
   serve();
-  RawPeer& client = connect();
-  client.send(kGet + kGet);
-  settle();
-  http::Response head;
-  head.body = http::BodyKind::kChunked;
-  calls[0]->respond_head(head);
+  RawPeer& client = connect_and_send(kGet + kGet);
+  respond_in_chunks();
   int taken = 0;
   calls[0]->write(std::string_view("abc"),
                   [&](Result<void> result) { taken += result.has_value(); });
@@ -253,13 +249,8 @@ TEST_F(ServerTest, WritesAnAnswerInChunksAndTellsWhenTheyAreTaken) {
 
 TEST_F(ServerTest, TheHeadLeavesAloneWhenNoPieceFollowsInItsTurn) {
   serve();
-  RawPeer& client = connect();
-  client.send(kGet);
-  settle();
-  http::Response head;
-  head.body = http::BodyKind::kLength;
-  head.content_length = 3;
-  calls[0]->respond_head(head);
+  RawPeer& client = connect_and_send(kGet);
+  respond_with_length(3);
   settle();
   EXPECT_EQ(client.received, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n");
   calls[0]->write(std::string_view("abc"));
@@ -271,15 +262,10 @@ TEST_F(ServerTest, TheHeadLeavesAloneWhenNoPieceFollowsInItsTurn) {
   EXPECT_EQ(calls.size(), 2u);
 }
 
-TEST_F(ServerTest, AnAnswerShorterThanAnnouncedIsBrokenOff) {
+TEST_F(ServerTest, AResponseShorterThanAnnouncedIsBrokenOff) {
   serve();
-  RawPeer& client = connect();
-  client.send(kGet);
-  settle();
-  http::Response head;
-  head.body = http::BodyKind::kLength;
-  head.content_length = 3;
-  calls[0]->respond_head(head);
+  RawPeer& client = connect_and_send(kGet);
+  respond_with_length(3);
   calls[0]->write(std::string_view("ab"));
   settle();
   calls[0]->finish();
@@ -288,14 +274,10 @@ TEST_F(ServerTest, AnAnswerShorterThanAnnouncedIsBrokenOff) {
   EXPECT_EQ(server->counters().aborted, 1u);
 }
 
-TEST_F(ServerTest, AClientOfHttp10GetsAChunkedAnswerUntilClose) {
+TEST_F(ServerTest, AClientOfHttp10GetsAChunkedResponseUntilClose) {
   serve();
-  RawPeer& client = connect();
-  client.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-  settle();
-  http::Response head;
-  head.body = http::BodyKind::kChunked;
-  calls[0]->respond_head(head);
+  RawPeer& client = connect_and_send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+  respond_in_chunks();
   calls[0]->write(std::string_view("abc"));
   calls[0]->finish();
   settle();
@@ -312,9 +294,7 @@ TEST_F(ServerTest, AReaderThatStopsHoldsUpTheWriter) {
   });
   settle();
   ASSERT_EQ(calls.size(), 1u);
-  http::Response head;
-  head.body = http::BodyKind::kChunked;
-  calls[0]->respond_head(head);
+  respond_in_chunks();
   bool taken = false;
   calls[0]->write(std::string(1'000'000, 'x'), [&](Result<void>) { taken = true; });
   pass(seconds(1));
@@ -351,9 +331,7 @@ TEST_F(ServerTest, OutputPiledUpBeyondTheLimitBreaksTheCallOff) {
   serve({.buffered_bytes = 1000});
   connect().send(kGet);
   settle();
-  http::Response head;
-  head.body = http::BodyKind::kChunked;
-  calls[0]->respond_head(head);
+  respond_in_chunks();
   calls[0]->write(std::string(2000, 'x'));
   settle();
   EXPECT_FALSE(calls[0]->open());
@@ -406,9 +384,8 @@ TEST_F(ServerTest, ABodyLongerThanItsReaderTakesIsOverloaded) {
       call->respond(413, "", "");
     });
   });
-  RawPeer& client = connect();
-  client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 50\r\n\r\n12345");
-  settle();
+  RawPeer& client =
+      connect_and_send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 50\r\n\r\n12345");
   EXPECT_EQ(kind, ErrorKind::kOverloaded);
   EXPECT_TRUE(client.received.starts_with("HTTP/1.1 413 "));
   EXPECT_TRUE(client.received.find("Connection: close") != std::string::npos);
@@ -419,9 +396,8 @@ TEST_F(ServerTest, ABodyLongerThanItsReaderTakesIsOverloaded) {
 
 TEST_F(ServerTest, SaysContinueOnceTheBodyIsWanted) {
   serve();
-  RawPeer& client = connect();
-  client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
-  settle();
+  RawPeer& client = connect_and_send(
+      "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
   EXPECT_EQ(client.received, "");
   std::string got;
   calls[0]->read_body(10, [&](Result<std::string> body) { got = *body; });
@@ -436,11 +412,10 @@ TEST_F(ServerTest, SaysContinueOnceTheBodyIsWanted) {
   EXPECT_FALSE(client.ended);
 }
 
-TEST_F(ServerTest, AnAnswerWithoutReadingTheBodyIsTheLast) {
+TEST_F(ServerTest, AResponseWithoutReadingTheBodyIsTheLast) {
   serve();
-  RawPeer& client = connect();
-  client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
-  settle();
+  RawPeer& client = connect_and_send(
+      "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
   calls[0]->respond(403, "", "no");
   settle();
   EXPECT_EQ(client.received,
@@ -481,9 +456,7 @@ TEST_F(ServerTest, AnswersInputItCannotUnderstandAndClosesThatConnectionOnly) {
   };
   std::uint64_t malformed = 0;
   for (const auto& [input, status] : cases) {
-    RawPeer& bad = connect();
-    bad.send(input);
-    settle();
+    RawPeer& bad = connect_and_send(input);
     const std::string expected = "HTTP/1.1 " + std::to_string(status) + " ";
     EXPECT_TRUE(bad.received.starts_with(expected)) << input << "\n" << bad.received;
     EXPECT_TRUE(bad.received.find("Connection: close\r\n") != std::string::npos) << input;
@@ -502,9 +475,8 @@ TEST_F(ServerTest, AnswersInputItCannotUnderstandAndClosesThatConnectionOnly) {
 
 TEST_F(ServerTest, ACallWhoseBodyTurnsOutMalformedIsCancelled) {
   serve();
-  RawPeer& client = connect();
-  client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
-  settle();
+  RawPeer& client = connect_and_send(
+      "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
   BodyLog log;
   bool cancelled = false;
   calls[0]->stream_body(log);
@@ -551,9 +523,7 @@ TEST_F(ServerTest, AHeadThatComesTooSlowlyTimesOutHoweverItDrips) {
 
 TEST_F(ServerTest, ABodyThatStopsTimesOut) {
   serve({.body_timeout = seconds(5)});
-  RawPeer& client = connect();
-  client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc");
-  settle();
+  RawPeer& client = connect_and_send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc");
   BodyLog log;
   bool cancelled = false;
   calls[0]->on_cancel([&] { cancelled = true; });
@@ -650,9 +620,7 @@ TEST_F(ServerTest, DrainingAnEmptyServerReportsAtOnceButNotInsideTheCall) {
 
 TEST_F(ServerTest, DestroyingTheServerCancelsQuietly) {
   serve();
-  RawPeer& client = connect();
-  client.send(kGet);
-  settle();
+  RawPeer& client = connect_and_send(kGet);
   bool cancelled = false;
   calls[0]->on_cancel([&] { cancelled = true; });
   server.reset();

@@ -4,7 +4,10 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io/memory_transport.h"
@@ -55,9 +58,10 @@ class RawPeer {
   std::string writing_;
 };
 
-// Writes an exchange's events down: head:200, end, error:disconnected:0. The body is gathered
-// apart.
-class ExchangeLog : public ExchangeHandler {
+// Writes a handler's events down: head:200, end, error:disconnected. The body is gathered apart.
+// The hook runs last in each event and may destroy who reports it.
+template <class Handler>
+class HandlerLog : public Handler {
  public:
   void on_response_head(http::Response&& head) override {
     events.push_back("head:" + std::to_string(head.status));
@@ -72,18 +76,28 @@ class ExchangeLog : public ExchangeHandler {
     events.push_back("end");
     if (hook) hook("end");
   }
-  void on_error(Error what, bool any_byte_received) override {
-    events.push_back("error:" + std::string(to_string(what.kind)) + ":" +
-                     (any_byte_received ? "1" : "0"));
-    error = std::move(what);
-    if (hook) hook("error");
-  }
 
   std::vector<std::string> events;
   std::string body;
   http::Response response;
   Error error;
-  std::function<void(std::string_view)> hook;  // runs last in each event; may destroy the exchange
+  std::function<void(std::string_view)> hook;
+
+ protected:
+  // `detail` ends the event's text.
+  void failed(Error what, std::string_view detail = "") {
+    events.push_back("error:" + std::string(to_string(what.kind)).append(detail));
+    error = std::move(what);
+    if (hook) hook("error");
+  }
+};
+
+// error:disconnected:1 when a byte of the response had come, else :0.
+class ExchangeLog : public HandlerLog<ExchangeHandler> {
+ public:
+  void on_error(Error what, bool any_byte_received) override {
+    failed(std::move(what), any_byte_received ? ":1" : ":0");
+  }
 };
 
 using Events = std::vector<std::string>;

@@ -27,12 +27,13 @@ namespace tailward::net {
 namespace {
 
 constexpr char kInterface[] = "tw0";
-// The device keeps so many packets for the forwarder before it drops some: more than any window
-// that TCP opens by itself.
+// How many packets the device keeps for the forwarder before it drops some. It is more than any
+// window that TCP opens by itself (6 MiB by default are 4,400 full segments).
 constexpr int kDeviceQueue = 20'000;
 // struct virtio_net_hdr, whose header C++ cannot read: how a segment is to be cut and summed. It
 // travels with its packet.
 constexpr std::size_t kOffloadHeader = 10;
+// RFC 791: what every host must take in one piece. The upper end is IPv4's total length.
 constexpr int kMtuMin = 576;
 constexpr int kMtuMax = 65'535;
 
@@ -57,13 +58,14 @@ class Fd {
   int fd_;
 };
 
-struct Side {
+struct LinkSide {
   Fd space;   // the network namespace
   Fd device;  // the TUN device's other end
 };
 
 tl::unexpected<Error> failed(const char* what, int error) {
   std::string message = fmt::format("cannot {}: {}", what, std::strerror(error));
+  // The user can do something about these two groups; everything else is a defect.
   if (error == EPERM || error == EACCES) {
     return fail(
         ErrorKind::kDenied, std::move(message),
@@ -100,6 +102,7 @@ Result<void> bring_up(int socket, const char* interface) {
 }
 
 Result<void> configure(const std::string& address, int mtu) {
+  // Any socket will do for these ioctls.
   const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (socket.get() < 0) return failed("make a socket", errno);
   const auto set = [&socket](unsigned long what, auto fill) {
@@ -126,9 +129,10 @@ void silence_ipv6() {
 }
 
 // Puts the calling thread into a new namespace and fills it.
-Result<Side> make_side(const std::string& address, const LinkShape& shape) {
+Result<LinkSide> make_side(const std::string& address, const LinkShape& shape) {
+  // Of the calling thread alone: the process stays where it is.
   if (::unshare(CLONE_NEWNET) != 0) return failed("make a network namespace", errno);
-  Side side;
+  LinkSide side;
   side.space = Fd(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
   if (side.space.get() < 0) return failed("open the network namespace", errno);
   side.device = Fd(::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
@@ -138,6 +142,8 @@ Result<Side> make_side(const std::string& address, const LinkShape& shape) {
   if (::ioctl(side.device.get(), TUNSETIFF, &request) != 0) {
     return failed("make a TUN device", errno);
   }
+  // Segments of up to 64 KiB pass uncut, as between a host and its network card. Without it the
+  // link has one packet for each segment on the wire.
   constexpr unsigned long kUncut = TUN_F_CSUM | TUN_F_TSO4;
   if (shape.offload && ::ioctl(side.device.get(), TUNSETOFFLOAD, kUncut) != 0) {
     return failed("have a TUN device leave segments uncut", errno);
@@ -183,6 +189,7 @@ bool enter_user_namespace() {
   const std::string uid = std::to_string(::geteuid());
   const std::string gid = std::to_string(::getegid());
   if (!single_threaded() || ::unshare(CLONE_NEWUSER) != 0) return false;
+  // user_namespaces(7): gid_map may be written only after setgroups is denied.
   return write_line("/proc/self/uid_map", fmt::format("{0} {0} 1", uid)) &&
          write_line("/proc/self/setgroups", "deny") &&
          write_line("/proc/self/gid_map", fmt::format("{0} {0} 1", gid));
@@ -192,7 +199,7 @@ bool enter_user_namespace() {
 
 class Link::Impl {
  public:
-  Impl(std::array<Side, 2> sides, Fd stop, const LinkShape& shape, std::uint64_t seed)
+  Impl(std::array<LinkSide, 2> sides, Fd stop, const LinkShape& shape, std::uint64_t seed)
       : spaces{std::move(sides[0].space), std::move(sides[1].space)},
         forwarder({sides[0].device.release(), sides[1].device.release()}, stop.release(), shape,
                   seed, shape.offload ? kOffloadHeader : 0) {}
@@ -209,10 +216,11 @@ Result<std::unique_ptr<Link>> Link::create(const LinkShape& both_ways, std::uint
     return fail(ErrorKind::kInvalid, fmt::format("an MTU of {} bytes", both_ways.mtu),
                 fmt::format("{} to {}", kMtuMin, kMtuMax));
   }
+  // Unprivileged users get by with a user namespace, where the distribution allows it.
   if (!privileged()) static_cast<void>(enter_user_namespace());
-  std::array<Side, 2> sides;
+  std::array<LinkSide, 2> sides;
   for (const End end : {End::kClient, End::kServer}) {
-    Result<Side> side = fail(ErrorKind::kInternal, "");
+    Result<LinkSide> side = fail(ErrorKind::kInternal, "");
     on_a_thread([&] { side = make_side(address(end), both_ways); });
     if (!side) return fail(side.error().in("a link of our own"));
     sides[static_cast<std::size_t>(end)] = std::move(*side);
@@ -223,6 +231,7 @@ Result<std::unique_ptr<Link>> Link::create(const LinkShape& both_ways, std::uint
       new Link(std::make_unique<Impl>(std::move(sides), std::move(stop), both_ways, seed)));
 }
 
+// 198.18.0.0/15 is for tests of network devices (RFC 2544) and routed nowhere.
 std::string Link::address(End end) { return end == End::kClient ? "198.18.0.1" : "198.18.0.2"; }
 
 std::string Link::interface_name() { return kInterface; }

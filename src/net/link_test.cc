@@ -66,7 +66,7 @@ Ends connect_over(Link& link, const BlockingOptions& options = {.nodelay = true}
   return ends;
 }
 
-// The median time of so many exchanges of one byte.
+// The median time of `rounds` exchanges of one byte.
 Duration median_round_trip(Link& link, int rounds) {
   Ends ends = connect_over(link);
   std::thread echo([&] {
@@ -85,6 +85,17 @@ Duration median_round_trip(Link& link, int rounds) {
   echo.join();
   std::sort(times.begin(), times.end());
   return times[times.size() / 2];
+}
+
+// `bytes` bytes from the client to the server, all of which arrive.
+void transfer(Ends& ends, std::size_t bytes) {
+  std::thread writer([&] {
+    const std::vector<char> data(bytes);
+    static_cast<void>(ends.client->write_all(data));
+  });
+  std::vector<char> got(bytes);
+  EXPECT_TRUE(ends.server->read_exact(got));
+  writer.join();
 }
 
 TEST(LinkTest, ARoundTripTakesTwiceTheDelay) {
@@ -126,14 +137,7 @@ TEST(LinkTest, BytesFlowAsFastAsTheRateAllows) {
 TEST(LinkTest, LosesPacketsAndTcpSendsThemAgain) {
   LINK_OR_SKIP(link, (LinkShape{.delay = 1ms, .loss = 0.02}));
   Ends ends = connect_over(link);
-  constexpr std::size_t kBytes = 1'000'000;
-  std::thread writer([&] {
-    const std::vector<char> data(kBytes);
-    static_cast<void>(ends.client->write_all(data));
-  });
-  std::vector<char> got(kBytes);
-  EXPECT_TRUE(ends.server->read_exact(got));
-  writer.join();
+  transfer(ends, 1'000'000);
   const LinkCounters counters = link.counters(End::kClient);
   const double share =
       static_cast<double>(counters.lost) / static_cast<double>(counters.lost + counters.forwarded);
@@ -145,14 +149,7 @@ TEST(LinkTest, LosesPacketsAndTcpSendsThemAgain) {
 TEST(LinkTest, DropsWhatDoesNotFitIntoTheQueue) {
   LINK_OR_SKIP(link, (LinkShape{.delay = 5ms, .bits_per_s = 20e6, .queue_packets = 5}));
   Ends ends = connect_over(link);
-  constexpr std::size_t kBytes = 300'000;
-  std::thread writer([&] {
-    const std::vector<char> data(kBytes);
-    static_cast<void>(ends.client->write_all(data));
-  });
-  std::vector<char> got(kBytes);
-  EXPECT_TRUE(ends.server->read_exact(got));
-  writer.join();
+  transfer(ends, 300'000);
   EXPECT_GT(link.counters(End::kClient).queue_drops, 0U);
   EXPECT_EQ(link.counters(End::kClient).lost, 0U);
 }

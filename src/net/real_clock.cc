@@ -1,6 +1,9 @@
 #include "net/real_clock.h"
 
+#include <chrono>
 #include <ctime>
+
+#include "base/wall_clock.h"
 
 namespace tailward::net {
 
@@ -11,10 +14,9 @@ TimePoint real_now() {
 }
 
 std::string wall_time_iso8601() {
-  timespec at{};
-  clock_gettime(CLOCK_REALTIME, &at);
+  const std::time_t seconds = std::chrono::floor<std::chrono::seconds>(wall_clock_now()).count();
   std::tm utc{};
-  gmtime_r(&at.tv_sec, &utc);
+  gmtime_r(&seconds, &utc);
   char text[32];
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
 }

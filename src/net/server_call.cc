@@ -18,8 +18,8 @@ ServerCall::~ServerCall() {
   if (connection_ != nullptr) connection_->abort(*this);
 }
 
-io::Endpoint ServerCall::peer() const {
-  return connection_ == nullptr ? io::Endpoint{} : connection_->peer();
+io::HostPort ServerCall::peer() const {
+  return connection_ == nullptr ? io::HostPort{} : connection_->peer();
 }
 
 void ServerCall::read_body(std::size_t limit, BodyCallback done) {
@@ -50,7 +50,7 @@ void ServerCall::respond(http::Response head, std::string body) {
   TAILWARD_CHECK(!head_given_);
   head.body = http::BodyKind::kLength;
   head.content_length = body.size();
-  connection_->answer_begins(head, *this);
+  connection_->response_begins(head, *this);
   head_given_ = true;
   if (head.body == http::BodyKind::kNone) body.clear();
   connection_->send_whole(head, std::move(body));
@@ -68,7 +68,7 @@ void ServerCall::respond_head(http::Response head) {
   if (connection_ == nullptr) return;
   TAILWARD_CHECK(!head_given_);
   const bool was_sized = head.body == http::BodyKind::kLength;
-  connection_->answer_begins(head, *this);
+  connection_->response_begins(head, *this);
   head_given_ = true;
   bodiless_ = head.body == http::BodyKind::kNone;
   chunked_ = head.body == http::BodyKind::kChunked;
@@ -114,7 +114,7 @@ void ServerCall::finish() {
   TAILWARD_CHECK(head_given_);
   if (left_to_write_ > 0) return abort();
   if (chunked_) http::append_last_chunk(connection_->output());
-  connection_->answer_complete();
+  connection_->response_complete();
 }
 
 void ServerCall::abort() {

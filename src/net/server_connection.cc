@@ -23,7 +23,7 @@ void ServerConnection::begin() {
 
 void ServerConnection::drain() {
   const bool idle =
-      call_ == nullptr && answer_ == Answer::kNone && parser_.idle() && input().empty();
+      call_ == nullptr && response_ == ResponseState::kNone && parser_.idle() && input().empty();
   if (idle) close(false);
 }
 
@@ -33,9 +33,10 @@ void ServerConnection::close(bool tell) {
   flush_timer_.cancel();
   advance_timer_.cancel();
   alarm_.cancel();
+  // First of all, because everything below may come back here.
   stream_.reset();
-  if (call_ != nullptr || answer_ != Answer::kNone) --server_.counters_.in_flight;
-  answer_ = Answer::kNone;
+  if (call_ != nullptr || response_ != ResponseState::kNone) --server_.counters_.in_flight;
+  response_ = ResponseState::kNone;
   // These may own the call, or whatever else comes back here when destroyed.
   const auto out_done = std::move(out_done_);
   const auto pending_done = std::move(pending_done_);
@@ -60,12 +61,14 @@ ServerConnection::Ended ServerConnection::end_call() {
 // Parsing.
 
 void ServerConnection::advance() {
+  // Handlers call back into the connection. One loop at a time drives it, so the stack stays flat.
   if (std::exchange(advancing_, true)) return;
   const std::shared_ptr<ServerConnection> self = shared_from_this();
   while (stream_ != nullptr && step()) {
   }
   advancing_ = false;
   if (stream_ == nullptr) return;
+  // What was not taken must be copied: the buffer is read into again.
   early_.append(fresh_.data(), fresh_.size());
   fresh_ = {};
   update_deadline();
@@ -74,6 +77,7 @@ void ServerConnection::advance() {
 
 void ServerConnection::advance_soon() {
   if (advancing_ || advance_timer_.armed()) return;
+  // A turn of its own, so that no handler runs inside a call of its own.
   advance_timer_ = server_.timers_.after(Duration{0}, [this] { advance(); });
 }
 
@@ -101,12 +105,12 @@ bool ServerConnection::step() {
     feed();
     return true;
   }
-  if (finished_ && call_ == nullptr && answer_ == Answer::kNone && input().empty()) {
+  if (finished_ && call_ == nullptr && response_ == ResponseState::kNone && input().empty()) {
     if (parser_.idle()) {
       close(false);
     } else {
       ++server_.counters_.truncated;
-      answer_error(400);
+      respond_with_error(400);
     }
   }
   return false;
@@ -114,7 +118,8 @@ bool ServerConnection::step() {
 
 bool ServerConnection::may_parse() const {
   if (parser_.done()) return false;
-  if (!parser_.head_done()) return call_ == nullptr && answer_ == Answer::kNone;
+  if (!parser_.head_done()) return call_ == nullptr && response_ == ResponseState::kNone;
+  // The handler has let go of the call: nobody wants the rest of the body.
   if (call_ == nullptr) return false;
   if (call_->whole_body_) return true;
   return call_->body_handler_ != nullptr && !call_->body_paused_;
@@ -122,6 +127,7 @@ bool ServerConnection::may_parse() const {
 
 void ServerConnection::feed() {
   if (parser_.idle()) {
+    // A fresh reading: the request's arrival is measured from here.
     first_byte_at_ = server_.timers_.precise_now();
     progress_at_ = server_.timers_.now();
   }
@@ -150,6 +156,7 @@ void ServerConnection::on_head(http::Request&& head) {
 void ServerConnection::on_body(std::span<const char> piece) {
   expects_continue_ = false;
   if (call_ == nullptr) return;
+  // In order: what was kept back goes first.
   const bool direct =
       call_->body_handler_ != nullptr && !call_->body_paused_ && call_->pending_body_.empty();
   if (direct) {
@@ -165,7 +172,7 @@ void ServerConnection::on_end() {
 
 void ServerConnection::dispatch() {
   progress_at_ = server_.timers_.now();
-  // A call that the handler does not keep ends here, and aborts itself if it has no answer.
+  // A call that the handler does not keep ends here, and aborts itself if it has no response.
   server_.handler_(std::move(undispatched_));
   undispatched_.reset();
 }
@@ -198,7 +205,8 @@ bool ServerConnection::tell_body() {
 }
 
 void ServerConnection::body_wanted() {
-  if (expects_continue_ && answer_ == Answer::kNone && parser_.head_done() && !parser_.done()) {
+  if (expects_continue_ && response_ == ResponseState::kNone && parser_.head_done() &&
+      !parser_.done()) {
     expects_continue_ = false;
     pending_ += "HTTP/1.1 100 Continue\r\n\r\n";
     flush_soon();
@@ -209,15 +217,16 @@ void ServerConnection::body_wanted() {
 
 // The answer before has been written: on to the next request, or the end.
 bool ServerConnection::next_request() {
-  if (answer_ != Answer::kComplete || writing_ || !pending_.empty()) return false;
+  if (response_ != ResponseState::kComplete || writing_ || !pending_.empty()) return false;
   answered();
   return true;
 }
 
 void ServerConnection::answered() {
-  answer_ = Answer::kNone;
+  response_ = ResponseState::kNone;
   ++server_.counters_.answered;
   --server_.counters_.in_flight;
+  // A body that was not read to its end stands between us and the next request.
   if (!keep_alive_ || server_.draining_ || !parser_.done()) {
     const bool read_to_the_end = parser_.done() && input().empty();
     if (read_to_the_end) return close(false);
@@ -230,17 +239,18 @@ void ServerConnection::answered() {
 void ServerConnection::malformed() {
   ++server_.counters_.malformed;
   drop_input();
-  answer_error(parser_.error_status());
+  respond_with_error(parser_.error_status());
 }
 
 // Answers what could not be understood, if nothing has been said yet, and closes. A call under way
 // hears that nobody waits for it.
-void ServerConnection::answer_error(int status) {
+void ServerConnection::respond_with_error(int status) {
   const std::shared_ptr<ServerCall> undispatched = std::move(undispatched_);
-  const bool silent = answer_ != Answer::kNone;
+  // A second status line inside of a response would be read as its body.
+  const bool silent = response_ != ResponseState::kNone;
   if (call_ != nullptr) --server_.counters_.in_flight;
   Ended ended = end_call();
-  answer_ = Answer::kNone;
+  response_ = ResponseState::kNone;
   if (silent) {
     close(false);
   } else {
@@ -255,8 +265,8 @@ void ServerConnection::answer_error(int status) {
   if (ended.cancel) ended.cancel();
 }
 
-// Closing with input unread makes the kernel send a reset, which can take the answer away from the
-// client: it gets the answer and the end, and a while to read them.
+// Closing with input unread makes the kernel send a reset, which can take the response away from
+// the client: it gets the response and the end, and a while to read them.
 void ServerConnection::start_linger() {
   lingering_ = true;
   drop_input();
@@ -268,6 +278,7 @@ void ServerConnection::start_linger() {
 
 void ServerConnection::read() {
   if (reading_ || finished_ || stream_ == nullptr) return;
+  // Backpressure: TCP's window holds the client up from here on.
   if (!lingering_ && early_.size() - early_at_ >= server_.options_.early_bytes) return;
   reading_ = true;
   stream_->read(buffer_, [this](Result<std::size_t> got) { read_done(std::move(got)); });
@@ -277,7 +288,7 @@ void ServerConnection::read_done(Result<std::size_t> got) {
   const std::shared_ptr<ServerConnection> self = shared_from_this();
   reading_ = false;
   if (!got) {
-    if (call_ != nullptr || answer_ != Answer::kNone) ++server_.counters_.cancelled;
+    if (call_ != nullptr || response_ != ResponseState::kNone) ++server_.counters_.cancelled;
     return close(true);
   }
   if (*got == 0) return peer_finished();
@@ -299,6 +310,8 @@ void ServerConnection::received(std::span<const char> bytes) {
 }
 
 void ServerConnection::peer_finished() {
+  // A half-closed client is taken for gone: clients of HTTP that only close their writing side are
+  // rare, and hedging needs to notice early that a loser was cancelled.
   finished_ = true;
   if (lingering_) return close(false);
   if (call_ != nullptr) {
@@ -310,7 +323,7 @@ void ServerConnection::peer_finished() {
 
 // Writing.
 
-void ServerConnection::answer_begins(http::Response& head, const ServerCall& call) {
+void ServerConnection::response_begins(http::Response& head, const ServerCall& call) {
   using http::BodyKind;
   head.minor_version = call.minor_version_;
   if (call.minor_version_ == 0 && head.body == BodyKind::kChunked) {
@@ -318,21 +331,21 @@ void ServerConnection::answer_begins(http::Response& head, const ServerCall& cal
   }
   if (head.reason.empty()) head.reason = http::reason_phrase(head.status);
   if (call.to_head_ || head.status == 204 || head.status == 304) {
-    // A handler that passes on somebody else's answer may have it announced already.
+    // A handler that passes on somebody else's response may have it announced already.
     if (head.status != 204 && head.body != BodyKind::kNone) head.announced = head.body;
     if (call.minor_version_ == 0 && head.announced == BodyKind::kChunked) {
       head.announced = BodyKind::kUntilClose;
     }
     head.body = BodyKind::kNone;
   }
-  // A body that nobody reads to its end cannot be skipped safely: this is the last answer.
+  // A body that nobody reads to its end cannot be skipped safely: this is the last response.
   const bool body_in_hand = parser_.done() || (call_ != nullptr && call_->body_handler_ != nullptr);
   if (!body_in_hand || server_.draining_ || !head.keep_alive ||
       head.body == BodyKind::kUntilClose) {
     keep_alive_ = false;
   }
   head.keep_alive = keep_alive_;
-  answer_ = Answer::kUnderWay;
+  response_ = ResponseState::kUnderWay;
 }
 
 void ServerConnection::send_whole(const http::Response& head, std::string body) {
@@ -341,9 +354,10 @@ void ServerConnection::send_whole(const http::Response& head, std::string body) 
   if (writing_) {
     pending_ += body;
   } else {
+    // The usual case: head and body leave in one gathered write.
     out_body_ = std::move(body);
   }
-  answer_complete();
+  response_complete();
 }
 
 void ServerConnection::output_added(WriteCallback done) {
@@ -355,8 +369,8 @@ std::size_t ServerConnection::unsent() const {
   return pending_.size() + (writing_ ? out_.size() + out_body_.size() : 0);
 }
 
-void ServerConnection::answer_complete() {
-  answer_ = Answer::kComplete;
+void ServerConnection::response_complete() {
+  response_ = ResponseState::kComplete;
   const Ended ended = end_call();
   flush();
 }
@@ -365,14 +379,14 @@ void ServerConnection::abort(ServerCall& call) {
   ++server_.counters_.aborted;
   if (call.head_given_) {
     const Ended ended = end_call();
-    answer_ = Answer::kComplete;
+    response_ = ResponseState::kComplete;
     return close(false);
   }
   http::Response head;
   head.status = 500;
   head.body = http::BodyKind::kLength;
   head.keep_alive = false;
-  answer_begins(head, call);
+  response_begins(head, call);
   send_whole(head, {});
 }
 
@@ -387,7 +401,7 @@ void ServerConnection::flush() {
   if (pending_.empty() && out_body_.empty() && pending_done_.empty()) {
     if (lingering_ && finished_) return close(false);
     if (lingering_) stream_->finish_writing();
-    if (answer_ == Answer::kComplete) advance_soon();
+    if (response_ == ResponseState::kComplete) advance_soon();
     return;
   }
   out_.swap(pending_);
@@ -397,7 +411,7 @@ void ServerConnection::flush() {
   update_deadline();
 }
 
-// Large answers go in slices, so that one can tell a slow reader from one that has stopped.
+// Large responses go in slices, so that one can tell a slow reader from one that has stopped.
 void ServerConnection::write_slice() {
   const std::size_t head_at = std::min(out_at_, out_.size());
   std::span<const char> first = std::span<const char>(out_).subspan(head_at);
@@ -414,7 +428,7 @@ void ServerConnection::written(const Result<void>& result) {
   const std::shared_ptr<ServerConnection> self = shared_from_this();
   writing_ = false;
   if (!result) {
-    if (call_ != nullptr || answer_ != Answer::kNone) ++server_.counters_.cancelled;
+    if (call_ != nullptr || response_ != ResponseState::kNone) ++server_.counters_.cancelled;
     return close(true);
   }
   if (out_at_ < out_.size() + out_body_.size()) {
@@ -442,7 +456,7 @@ void ServerConnection::update_deadline() {
   TimePoint at = kNever;
   if (call_ != nullptr) {
     if (may_parse()) at = progress_at_ + options.body_timeout;
-  } else if (answer_ == Answer::kNone) {
+  } else if (response_ == ResponseState::kNone) {
     at = progress_at_ + (parser_.idle() ? options.idle_timeout : options.header_timeout);
   }
   if (writing_) at = std::min(at, write_began_at_ + options.write_timeout);
@@ -469,7 +483,7 @@ void ServerConnection::deadline_passed() {
     return close(false);
   }
   ++server_.counters_.timed_out;
-  answer_error(408);
+  respond_with_error(408);
 }
 
 }  // namespace tailward::net

@@ -1,9 +1,9 @@
 // One connection of an HttpServer: reading, the order of requests, writing, timeouts. Used by
 // HttpServer and ServerCall only.
 //
-// A connection holds at most one call. Its life: idle → head → call (with its body) → answer under
-// way → idle. The answer is the connection's once it is complete, so that a call ends with its last
-// word.
+// A connection holds at most one call. Its life: idle → head → call (with its body) → response
+// under way → idle. The answer is the connection's once it is complete, so that a call ends with
+// its last word.
 //
 // Thread safety: belongs to the server's loop. Shared ownership, so that a handler which closes it
 // from within its own callback does not pull it from under the parser.
@@ -32,22 +32,22 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection>,
   ~ServerConnection() override;
 
   void begin();
-  // For drain(): closes if nothing is under way, else after the present answer.
+  // For drain(): closes if nothing is under way, else after the present response.
   void drain();
   // Closes at once; a call under way hears of it if `tell`.
   void close(bool tell);
 
   // For ServerCall.
-  [[nodiscard]] io::Endpoint peer() const { return stream_->peer(); }
+  [[nodiscard]] io::HostPort peer() const { return stream_->peer(); }
   [[nodiscard]] HttpServer& server() { return server_; }
   void body_wanted();
-  void answer_begins(http::Response& head, const ServerCall& call);
-  // The whole answer in one write.
+  void response_begins(http::Response& head, const ServerCall& call);
+  // The whole response in one write.
   void send_whole(const http::Response& head, std::string body);
   [[nodiscard]] std::string& output() { return pending_; }
   void output_added(WriteCallback done);
   [[nodiscard]] std::size_t unsent() const;
-  void answer_complete();
+  void response_complete();
   void abort(ServerCall& call);
 
  private:
@@ -55,7 +55,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection>,
 
   static constexpr std::size_t kWriteSlice = 256 * 1024;
 
-  enum class Answer { kNone, kUnderWay, kComplete };
+  enum class ResponseState { kNone, kUnderWay, kComplete };
 
   void on_head(http::Request&& head) override;
   void on_body(std::span<const char> piece) override;
@@ -83,7 +83,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection>,
   [[nodiscard]] bool may_parse() const;
   void feed();
   void malformed();
-  void answer_error(int status);
+  void respond_with_error(int status);
 
   void read();
   void read_done(Result<std::size_t> got);
@@ -115,7 +115,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection>,
 
   ServerCall* call_ = nullptr;
   std::shared_ptr<ServerCall> undispatched_;
-  Answer answer_ = Answer::kNone;
+  ResponseState response_ = ResponseState::kNone;
   bool keep_alive_ = true;
   bool expects_continue_ = false;
   bool lingering_ = false;

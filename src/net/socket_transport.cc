@@ -40,12 +40,12 @@ Error to_error(const Code& code, const std::string& what) {
   return Error{kind, what + ": " + code.message(), std::move(hint)};
 }
 
-io::Endpoint to_endpoint(const tcp::endpoint& endpoint) {
+io::HostPort to_endpoint(const tcp::endpoint& endpoint) {
   return {endpoint.address().to_string(), endpoint.port()};
 }
 
 // Addresses that need no resolver; empty for a name that does.
-std::vector<tcp::endpoint> numeric(const io::Endpoint& endpoint) {
+std::vector<tcp::endpoint> numeric(const io::HostPort& endpoint) {
   using boost::asio::ip::address_v4;
   using boost::asio::ip::address_v6;
   if (endpoint.host.empty()) return {{address_v4::loopback(), endpoint.port}};
@@ -58,7 +58,7 @@ std::vector<tcp::endpoint> numeric(const io::Endpoint& endpoint) {
   return {{address, endpoint.port}};
 }
 
-void apply(tcp::socket& socket, const SocketOptions& options) {
+void apply(tcp::socket& socket, const StreamOptions& options) {
   Code ignored;
   socket.set_option(tcp::no_delay(options.nodelay), ignored);
   if (options.send_buffer) {
@@ -110,7 +110,7 @@ struct RoomAllocator {
 // What Asio's handlers and the stream share. Asio tells a cancelled handler later, when the stream
 // is gone.
 struct StreamState : std::enable_shared_from_this<StreamState> {
-  StreamState(LoopCore& in, tcp::socket from, io::Endpoint peer_address)
+  StreamState(LoopCore& in, tcp::socket from, io::HostPort peer_address)
       : core(in), socket(std::move(from)), peer(std::move(peer_address)) {}
 
   struct ReadItem : ReadyItem {
@@ -188,7 +188,7 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
 
   LoopCore& core;
   tcp::socket socket;
-  io::Endpoint peer;
+  io::HostPort peer;
   bool dead = false;
   bool finishing = false;
 
@@ -207,7 +207,7 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
 
 class SocketStream : public io::Stream {
  public:
-  SocketStream(LoopCore& core, tcp::socket socket, io::Endpoint peer, SocketCounters& counters)
+  SocketStream(LoopCore& core, tcp::socket socket, io::HostPort peer, SocketCounters& counters)
       : state_(std::make_shared<StreamState>(core, std::move(socket), std::move(peer))),
         counters_(counters) {
     ++counters_.open_streams;
@@ -248,7 +248,7 @@ class SocketStream : public io::Stream {
     if (state_->first.empty() && state_->second.empty()) state_->shut_down();
   }
 
-  [[nodiscard]] io::Endpoint peer() const override { return state_->peer; }
+  [[nodiscard]] io::HostPort peer() const override { return state_->peer; }
 
  private:
   std::shared_ptr<StreamState> state_;
@@ -257,7 +257,7 @@ class SocketStream : public io::Stream {
 
 // One connect: resolves where needed, then tries the addresses in order.
 struct ConnectState : ReadyItem, std::enable_shared_from_this<ConnectState> {
-  ConnectState(LoopCore& in, io::Endpoint target, const SocketOptions& with, SocketCounters& count,
+  ConnectState(LoopCore& in, io::HostPort target, const StreamOptions& with, SocketCounters& count,
                io::Transport::ConnectCallback call)
       : core(in),
         to(std::move(target)),
@@ -328,8 +328,8 @@ struct ConnectState : ReadyItem, std::enable_shared_from_this<ConnectState> {
   }
 
   LoopCore& core;
-  io::Endpoint to;
-  const SocketOptions& options;
+  io::HostPort to;
+  const StreamOptions& options;
   SocketCounters& counters;
   tcp::socket socket;
   tcp::resolver resolver;
@@ -360,7 +360,7 @@ struct ListenState : ReadyItem, std::enable_shared_from_this<ListenState> {
   // New connections taken in one turn; the rest waits for the next, behind everybody else.
   static constexpr int kAcceptBatch = 64;
 
-  ListenState(LoopCore& in, const SocketOptions& with, SocketCounters& count,
+  ListenState(LoopCore& in, const StreamOptions& with, SocketCounters& count,
               io::Transport::AcceptCallback call)
       : core(in),
         options(with),
@@ -422,11 +422,11 @@ struct ListenState : ReadyItem, std::enable_shared_from_this<ListenState> {
   }
 
   LoopCore& core;
-  const SocketOptions& options;
+  const StreamOptions& options;
   SocketCounters& counters;
   tcp::acceptor acceptor;
   io::Transport::AcceptCallback accepted;
-  io::Endpoint local;
+  io::HostPort local;
   io::Timer pause_timer;
   bool dead = false;
 };
@@ -441,7 +441,7 @@ class SocketListener : public io::Listener {
     Code ignored;
     state_->acceptor.close(ignored);
   }
-  [[nodiscard]] io::Endpoint local() const override { return state_->local; }
+  [[nodiscard]] io::HostPort local() const override { return state_->local; }
 
  private:
   std::shared_ptr<ListenState> state_;
@@ -452,17 +452,17 @@ class SocketListener : public io::Listener {
 class SocketTransport::Impl {
  public:
   LoopCore& core;
-  SocketOptions options;
+  StreamOptions options;
   SocketCounters counters;
 };
 
-SocketTransport::SocketTransport(Loop& loop, SocketOptions options)
+SocketTransport::SocketTransport(Loop& loop, StreamOptions options)
     : impl_(new Impl{loop.core(), options, {}}) {}
 SocketTransport::~SocketTransport() = default;
 
 const SocketCounters& SocketTransport::counters() const { return impl_->counters; }
 
-std::unique_ptr<io::Connecting> SocketTransport::connect(const io::Endpoint& to,
+std::unique_ptr<io::Connecting> SocketTransport::connect(const io::HostPort& to,
                                                          ConnectCallback done) {
   auto state = std::make_shared<ConnectState>(impl_->core, to, impl_->options, impl_->counters,
                                               std::move(done));
@@ -470,7 +470,7 @@ std::unique_ptr<io::Connecting> SocketTransport::connect(const io::Endpoint& to,
   return std::make_unique<SocketConnecting>(std::move(state));
 }
 
-Result<std::unique_ptr<io::Listener>> SocketTransport::listen(const io::Endpoint& at,
+Result<std::unique_ptr<io::Listener>> SocketTransport::listen(const io::HostPort& at,
                                                               AcceptCallback accepted) {
   const std::vector<tcp::endpoint> addresses = numeric(at);
   if (addresses.empty()) {

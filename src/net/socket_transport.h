@@ -17,7 +17,7 @@
 
 namespace tailward::net {
 
-struct SocketOptions {
+struct StreamOptions {
   bool nodelay = true;             // TCP_NODELAY on connected and accepted sockets
   bool reuse_port = false;         // SO_REUSEPORT on listeners: several loops share one port
   bool v6_only = false;            // an IPv6 listener takes IPv4 as well unless this is set
@@ -41,13 +41,13 @@ class SocketTransport : public io::Transport {
   // in the kernel's queue meanwhile.
   static constexpr Duration kAcceptPause = std::chrono::milliseconds(20);
 
-  explicit SocketTransport(Loop& loop, SocketOptions options = {});
+  explicit SocketTransport(Loop& loop, StreamOptions options = {});
   ~SocketTransport() override;
 
-  [[nodiscard]] std::unique_ptr<io::Connecting> connect(const io::Endpoint& to,
+  [[nodiscard]] std::unique_ptr<io::Connecting> connect(const io::HostPort& to,
                                                         ConnectCallback done) override;
   // An empty host listens on all of loopback (127.0.0.1); "0.0.0.0" or "::" on everything.
-  Result<std::unique_ptr<io::Listener>> listen(const io::Endpoint& at,
+  Result<std::unique_ptr<io::Listener>> listen(const io::HostPort& at,
                                                AcceptCallback accepted) override;
 
   [[nodiscard]] const SocketCounters& counters() const;

@@ -155,7 +155,7 @@ TYPED_TEST(TransportTest, KeepsTheOrderOfALargeTransferAndHoldsUpTheWriter) {
 
 TYPED_TEST(TransportTest, AConnectThatNobodyListensForIsDisconnected) {
   this->listen();
-  const io::Endpoint gone = this->listener->local();
+  const io::HostPort gone = this->listener->local();
   this->listener.reset();
   std::optional<Result<StreamPtr>> got;
   const auto connecting = this->world.transport.connect(

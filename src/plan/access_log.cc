@@ -27,6 +27,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // "0.123": as nginx writes its times, and hardly anything else.
 bool is_nginx_time(std::string_view text) {
+  // A point and three digits.
   constexpr std::size_t kTail = 4;
   if (text.size() <= kTail || text[text.size() - kTail] != '.') return false;
   text.remove_suffix(kTail);
@@ -145,6 +146,7 @@ tl::unexpected<Error> no_time() {
               "--format nginx:'$remote_addr … $request_time'");
 }
 
+// How people label the two times in a log_format.
 struct Key {
   std::string_view text;
   std::string_view variable;
@@ -163,6 +165,7 @@ Result<std::unique_ptr<LogFormat>> guess_nginx(const ReadOptions& options,
   if (!options.column.empty()) {
     for (const std::string_view sign : {"=", ":"}) {
       const auto find = keyed_finder(options.column + std::string(sign));
+      // More than half of the first lines: some belong to other formats or have no time.
       if (hits(lines, find) * 2 <= lines.size()) continue;
       return access_log("nginx", fmt::format("access log, {}", options.column), Unit::kS, find);
     }
@@ -178,6 +181,8 @@ Result<std::unique_ptr<LogFormat>> guess_nginx(const ReadOptions& options,
     }
     return nullptr;
   };
+  // The time of the whole request first: it is what the client waits for. The server's time behind
+  // nginx is the last resort.
   if (auto log = with_key(kRequestTime)) return log;
   if (hits(lines, last_time) * 2 > lines.size()) {
     const auto both =
@@ -243,6 +248,8 @@ struct EnvoyFinder {
   std::optional<std::string_view> operator()(std::string_view line) const {
     const std::optional<std::string_view> sent = usual.find(line, usual_sent);
     if (!sent) return std::nullopt;
+    // Istio's format has three more fields before the numbers: a text stands where the usual format
+    // has the bytes sent.
     const bool is_usual = std::all_of(sent->begin(), sent->end(), is_digit);
     return is_usual ? usual.find(line, usual_at) : istio.find(line, istio_at);
   }

@@ -33,7 +33,7 @@ struct Forecast {
   stats::Curve curve;
 };
 
-// One request that makes n calls at once and needs all of their answers.
+// One request that makes n calls at once and needs all of their responses.
 struct FanoutRow {
   std::uint64_t n = 1;
   double slow_share = 0;  // of its requests have at least one call beyond the single call's P99

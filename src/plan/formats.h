@@ -40,7 +40,7 @@ class LogFormat {
   Unit unit = Unit::kMs;   // of what carries none
 };
 
-// So many lines at the start of a log are looked at.
+// How many lines at the start of a log are looked at.
 inline constexpr std::size_t kFirstLines = 50;
 
 // The format of a log that starts with these lines: what the options say or, for "auto", what fits.

@@ -12,13 +12,18 @@
 namespace tailward::plan {
 namespace {
 
+// A histogram of five digits over an hour in nanoseconds has about 3 million counts of a byte or
+// two. More than this is a zip bomb.
 constexpr std::size_t kInflatedMax = std::size_t{16} << 20;
+// Version 2: cookie, length, offset and digits of 4 bytes each, lowest, highest and ratio of 8
+// each.
 constexpr std::size_t kHead = 40;
 constexpr std::uint32_t kCookieMask = 0xffffff0f;  // the word size of old versions is left out
 constexpr std::uint32_t kPlain = 0x1c849303;
 constexpr std::uint32_t kCompressed = 0x1c849304;
 constexpr std::uint32_t kOldest = 0x1c849301;  // versions 0 and 1 lie between these
 constexpr std::uint32_t kYoungest = 0x1c849309;
+// Sums of 8,000 such counts still fit into 63 bits.
 constexpr std::uint64_t kCountMax = std::uint64_t{1} << 50;
 
 using Bytes = std::vector<unsigned char>;
@@ -85,6 +90,8 @@ Result<Bytes> inflated(const unsigned char* data, std::size_t size) {
 }
 
 // How indices of counts and values belong together.
+// The arithmetic of HdrHistogram's AbstractHistogram: sub-buckets in halves, one octave after the
+// other.
 struct Scale {
   int unit_magnitude = 0;
   int half_magnitude = 0;  // log2 of half the number of sub-buckets
@@ -143,6 +150,7 @@ Result<Body> read_head(const Bytes& bytes) {
   const std::optional<Scale> scale = Scale::of(big_endian(bytes.data() + 16, 8), word(bytes, 12));
   if (!scale) return damaged("the histogram's precision makes no sense");
   const double ratio = std::bit_cast<double>(big_endian(bytes.data() + 32, 8));
+  // A normalizing offset, or the ratio of a DoubleHistogram.
   if (word(bytes, 8) != 0 || ratio != 1) {
     return fail(ErrorKind::kUnsupported, "a shifted histogram, or one of fractions");
   }
@@ -158,6 +166,7 @@ Result<void> walk(const Bytes& bytes, const Body& body, const Give& give) {
     if (*count <= 0) {
       // A lone 0 is a run of one.
       const std::uint64_t run = *count == 0 ? 1 : 0 - static_cast<std::uint64_t>(*count);
+      // Zeros are written as one negative number; the sum must not wrap around.
       if (run > UINT32_MAX || index > UINT32_MAX) return damaged("the counts go beyond any value");
       index += run;
       continue;

@@ -8,6 +8,7 @@
 namespace tailward::plan {
 namespace {
 
+// One system call for about a thousand lines.
 constexpr std::size_t kReadSize = std::size_t{256} << 10;
 constexpr std::size_t kRoom = kLineMax + kReadSize;
 constexpr std::string_view kUtf8Mark("\xef\xbb\xbf");
@@ -20,12 +21,14 @@ LineReader::LineReader(ByteSource source)
 // REQUIRES: what is left of the last line is shorter than kLineMax.
 Result<void> LineReader::refill() {
   if (at_ > 0) {
+    // Only what is left of one line is moved, not the buffer.
     std::memmove(room_.get(), room_.get() + at_, end_ - at_);
     scanned_ -= at_;
     end_ -= at_;
     at_ = 0;
   }
   const Result<std::size_t> got = unpacker_.read(room_.get() + end_, kRoom - end_);
+  // Ctrl-C: the lines so far are a result, a torn last line is not.
   if (!got && got.error().kind == ErrorKind::kCancelled) {
     stopped_ = true;
     ended_ = true;
@@ -53,6 +56,7 @@ Result<bool> LineReader::next(std::string_view& line) {
   while (true) {
     const auto* found =
         static_cast<const char*>(std::memchr(room_.get() + scanned_, '\n', end_ - scanned_));
+    // What was scanned before is not scanned again: linear also for lines of 1 MiB.
     const std::size_t length =
         (found != nullptr ? static_cast<std::size_t>(found - room_.get()) : end_) - at_;
     if (length > kLineMax) {

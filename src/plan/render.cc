@@ -25,7 +25,7 @@ constexpr const char* kAssumption =
     "hold.";
 
 constexpr const char* kCauseFirst =
-    "A number like these points to a cause that can be mended. Mend it first: hedging would only "
+    "A number like these points to a cause that can be fixed. Fix it first: hedging would only "
     "hide it.";
 
 constexpr std::array<double, 5> kQuantiles{0.5, 0.9, 0.95, 0.99, 0.999};

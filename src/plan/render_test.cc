@@ -93,7 +93,7 @@ TEST(RenderPlanTest, PutsTheCauseFirst) {
   const std::size_t signature = text.find("tcp-retransmission");
   ASSERT_NE(signature, std::string::npos);
   EXPECT_LT(signature, text.find("What policies would do"));
-  EXPECT_THAT(text, HasSubstr("points to a cause that can be mended"));
+  EXPECT_THAT(text, HasSubstr("points to a cause that can be fixed"));
   EXPECT_THAT(text, HasSubstr("nstat"));
 }
 

@@ -10,6 +10,7 @@
 namespace tailward::plan {
 
 void FineCounts::grow(std::uint64_t bin) {
+  // Doubling: most logs need a small part of the bins.
   counts_.resize(std::clamp<std::size_t>(2 * counts_.size(), bin + 1, kBins));
 }
 
@@ -20,6 +21,8 @@ void FineCounts::record_within(Duration low, Duration high, std::uint64_t times)
   const std::uint64_t each = times / bins;
   const std::uint64_t rest = times % bins;
   for (std::uint64_t bin = from; each > 0 && bin <= to && bin < kBins; ++bin) add(bin, each);
+  // The rest is spread evenly from a place that differs each time. Always from the first bin it
+  // would make a lattice that the log does not have.
   const std::uint64_t start = mix64(spread_++) % bins;
   for (std::uint64_t nth = 0; nth < rest; ++nth) {
     add(from + (start + nth * bins / rest) % bins, 1);
@@ -33,6 +36,7 @@ Result<void> Recorder::text(std::string_view value, std::uint64_t line) {
     return {};
   }
   const Units units = read.own_unit ? Units::kOwn : Units::kBare;
+  // A log that mixes "12" and "12ms" has two producers: one of them would be off by a factor.
   if (units != units_) {
     if (units_ != Units::kUnknown) {
       return fail(
@@ -61,6 +65,7 @@ void Recorder::latency(Duration latency) {
 void Recorder::latencies(Duration low, Duration middle, Duration high, std::uint64_t times) {
   samples_.histogram.record(middle, times);
   samples_.fine.record_within(low, high, times);
+  // A histogram has no lattice of its own: its values were spread over its buckets.
   samples_.resolution = Duration{1};
 }
 
@@ -76,6 +81,7 @@ std::string in_quotes(std::string_view text, std::size_t most) {
   std::string out = "'";
   for (const char c : text.substr(0, most)) {
     const auto byte = static_cast<unsigned char>(c);
+    // A log may hold anything, also escape sequences for the terminal that shows the error.
     out += byte >= 0x20 && byte < 0x7f ? c : '?';
   }
   return out + (text.size() > most ? "…'" : "'");

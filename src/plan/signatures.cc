@@ -22,12 +22,21 @@ using std::chrono::milliseconds;
 // All lengths and places are in bins of FineCounts.
 using Bins = std::int64_t;
 
+// The body is the shortest span that holds this share of all latencies: waits start from there.
 constexpr double kBodyShare = 0.8;
+// Each search divides it by the number of places that it looks at (Bonferroni), so that a smooth
+// log shows a heap that is none about once in ten thousand searches. docs/design/plan.md says what
+// it was tested with.
 constexpr double kLevel = 1e-4;  // of one search
+// Significant is not yet notable: with ten million latencies every ripple is significant. A heap
+// has at least twice what either neighbour has, and five latencies.
 constexpr double kPeakRatio = 2;
 constexpr std::uint64_t kCountMin = 5;
+// A heap stands out against its direct neighbour, or against three and eight windows beside it.
 constexpr Bins kFlanks = 8;  // windows on either side, at most
 constexpr Bins kSome = 3;
+// Windows overlap by seven eighths: a heap between two places loses at most a sixteenth of its
+// width.
 constexpr Bins kSteps = 8;               // places per window
 constexpr Bins kPointsMin = 3;           // of a lattice that a window must hold
 constexpr std::size_t kOccupiedMin = 4;  // bins that make a lattice
@@ -102,6 +111,7 @@ std::optional<Span> body_of(const Counts& counts) {
   if (needed == 0 || counts.in(0, Counts::size()) < needed) return std::nullopt;
   Span best{0, Counts::size()};
   Bins to = 0;
+  // Two pointers that only move right: linear in the number of bins.
   for (Bins from = 0; from < Counts::size(); ++from) {
     while (to < Counts::size() && counts.in(from, to) < needed) ++to;
     if (counts.in(from, to) < needed) break;
@@ -112,6 +122,7 @@ std::optional<Span> body_of(const Counts& counts) {
 
 // P(n or more of n + other fall into 1 of 1 + flanks equal windows).
 double chance_of(std::uint64_t n, std::uint64_t other, Bins flanks) {
+  // The binomial tail as a regularised incomplete beta function: exact, and without a sum over n.
   return boost::math::ibeta(static_cast<double>(n), static_cast<double>(other) + 1,
                             1 / (1 + static_cast<double>(flanks)));
 }
@@ -123,6 +134,7 @@ std::optional<std::uint64_t> peak(const Counts& counts, Span window, Bins floor,
   const Bins width = window.width();
   const Bins left = std::min(flanks, (window.from - floor) / width);
   const Bins right = std::min(flanks, (Counts::size() - window.to) / width);
+  // Without a background on both sides a heap cannot be told from a slope.
   if (left < 1 || right < 1) return std::nullopt;
   const std::uint64_t n = counts.in(window.from, window.to);
   const std::uint64_t before = counts.in(window.from - width, window.from);
@@ -143,6 +155,7 @@ std::optional<std::uint64_t> peak(const Counts& counts, Span window, Bins floor,
       chance(left, [&](Bins k) { return counts.in(window.from - k * width, window.from); });
   const double chance_right =
       chance(right, [&](Bins k) { return counts.in(window.to, window.to + k * width); });
+  // The worse of the two sides decides: on a slope only one side is low.
   if (std::max(chance_left, chance_right) > level) return std::nullopt;
   return n;
 }
@@ -154,6 +167,7 @@ std::uint64_t excess(const Counts& counts, Span window, Bins floor) {
   const auto in = [&counts](Bins from, Bins to) {
     return static_cast<double>(counts.in(from, to));
   };
+  // The background is the mean of both neighbours.
   double n = in(window.from, window.to) -
              (in(window.from - width, window.from) + in(window.to, window.to + width)) / 2;
   if (window.from - 2 * width >= floor) {
@@ -164,8 +178,8 @@ std::uint64_t excess(const Counts& counts, Span window, Bins floor) {
   return static_cast<std::uint64_t>(std::max(n, 0.0));
 }
 
-// Whether what looks like a heap is but a point of the lattice on which the log writes its values;
-// one of so many digits is coarser on the one side of 100 ms or 1 s than on the other.
+// Whether what looks like a heap is only a point of the lattice on which the log writes its values.
+// A log with a fixed number of digits has a coarser lattice above 100 ms or 1 s than below it.
 bool is_lattice(const Counts& counts, Span window, Duration resolution) {
   const Bins middle = (window.from + window.to) / 2;
   const Bins coarsest = std::max({counts.lattice(middle / 2, window.to),
@@ -175,6 +189,10 @@ bool is_lattice(const Counts& counts, Span window, Duration resolution) {
 
 // ---- known waits ------------------------------------------------------------------------------
 
+// 40: delayed ACK (TCP_DELACK_MIN). 100 and its multiples: the period of a CPU quota. 200, 400,
+// 800: the least retransmission time-out, doubled. 600, 1400: their sums. 1000, 3000, 7000: SYN
+// time-outs of 1, 2 and 4 s summed; with tcp_syn_linear_timeouts every second. 5000: glibc's DNS
+// time-out.
 constexpr std::array<int, 15> kWaitsMs{40,   100,  200,  300,  400,  500,  600, 800,
                                        1000, 1400, 2000, 3000, 4000, 5000, 7000};
 
@@ -197,6 +215,7 @@ Bins width_for(Duration wait, Bins body) {
 
 // The offsets at which a heap of that wait may lie.
 Span offsets_for(Duration wait) {
+  // A little early, and late by a tick and a half and by more than the timer wheel's 1/32.
   return {bins(wait) * 985 / 1000, bins(wait) * 105 / 100 + bins(kTickMax) * 3 / 2 + 1};
 }
 
@@ -221,6 +240,8 @@ std::vector<Place> find_known(const Counts& counts, Span body, Duration resoluti
     for (Bins offset = offsets.from; offset < offsets.to; offset += step_for(width)) {
       const Bins from = middle + offset - width / 2;
       const Span window{from, from + width};
+      // The offset with the most latencies is the heap's place: its neighbours see parts of the
+      // same heap.
       const auto n = peak(counts, window, body.to, kFlanks, level);
       if (!n || *n <= most) continue;
       most = *n;
@@ -233,7 +254,9 @@ std::vector<Place> find_known(const Counts& counts, Span body, Duration resoluti
 
 // ---- equal gaps -------------------------------------------------------------------------------
 
+// Bounds the search for series, which is quadratic in the peaks.
 constexpr std::size_t kPeaksMax = 256;
+// Two equal gaps happen by chance among a few peaks; three rarely do.
 constexpr std::size_t kGapsMin = 3;
 
 std::vector<Span> peaks_of(const Counts& counts, Bins width) {
@@ -264,6 +287,7 @@ Series longest_series(const std::vector<Span>& peaks, Bins width) {
   Series longest;
   for (std::size_t first = 0; first + 1 < peaks.size(); ++first) {
     const Bins gap = peaks[first + 1].from - peaks[first].from;
+    // A twentieth of the gap, or as well as a peak's place is known.
     const Bins allowed = std::max({gap / 20, width / 4, Bins{1}});
     std::size_t last = first + 1;
     while (last + 1 < peaks.size() &&
@@ -271,6 +295,7 @@ Series longest_series(const std::vector<Span>& peaks, Bins width) {
       ++last;
     }
     const std::size_t gaps = last - first;
+    // Peaks must stand clear of each other: two and a half widths.
     if (gaps <= longest.gaps || gap * 2 < width * 5) continue;
     longest = {first, gaps};
   }
@@ -288,6 +313,7 @@ std::optional<Comb> find_comb(const Counts& counts, Duration resolution) {
   constexpr Duration kNarrowest = std::chrono::microseconds(500);
   constexpr Duration kWidest = milliseconds(256);
   std::optional<Comb> best;
+  // Widths by powers of two: a heap fits one of them to within a factor of √2.
   for (Duration width = kNarrowest; width <= kWidest; width *= 2) {
     if (width < kPointsMin * resolution) continue;
     const std::vector<Span> peaks = peaks_of(counts, bins(width));

@@ -210,8 +210,8 @@ Json stats_json(Proxy& proxy) {
 Json config_json(const Proxy& proxy) {
   const Options& options = proxy.options();
   Json hosts = Json::array();
-  for (const io::Endpoint& host : options.to) hosts.push_back(io::to_string(host));
-  const std::optional<io::Endpoint>& admin = proxy.admin_local();
+  for (const io::HostPort& host : options.to) hosts.push_back(io::to_string(host));
+  const std::optional<io::HostPort>& admin = proxy.admin_local();
   return {{"listen", io::to_string(options.listen)},
           {"to", hosts},
           {"admin", admin ? Json(io::to_string(*admin)) : Json()},

@@ -304,7 +304,7 @@ TEST_F(DrainTest, CutsWhatTakesLongerThanItsTimeout) {
 TEST(OptionsTest, ReadsLists) {
   const auto hosts = parse_hosts("a:1,[::1]:2,:3");
   ASSERT_TRUE(hosts.has_value());
-  EXPECT_EQ(*hosts, (std::vector<io::Endpoint>{{"a", 1}, {"::1", 2}, {"127.0.0.1", 3}}));
+  EXPECT_EQ(*hosts, (std::vector<io::HostPort>{{"a", 1}, {"::1", 2}, {"127.0.0.1", 3}}));
   for (const char* const bad : {"", "a", "a:1,", "a:0", "http://a:1", "a:1 b:2"}) {
     EXPECT_FALSE(parse_hosts(bad).has_value()) << bad;
   }
@@ -323,7 +323,7 @@ TEST(OptionsTest, TakesAsManyServersAsTheEngineDoes) {
 TEST(OptionsTest, SumsItselfUpInALine) {
   Options options;
   options.to = {{"10.0.0.1", 80}, {"10.0.0.2", 80}};
-  EXPECT_EQ(summary(options, {"127.0.0.1", 8080}, io::Endpoint{"127.0.0.1", 9090}),
+  EXPECT_EQ(summary(options, {"127.0.0.1", 8080}, io::HostPort{"127.0.0.1", 9090}),
             "listening on 127.0.0.1:8080, to 10.0.0.1:80, 10.0.0.2:80; policy adaptive:p99, "
             "budget 5%, admin 127.0.0.1:9090");
 }

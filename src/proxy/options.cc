@@ -7,11 +7,11 @@
 
 namespace tailward::proxy {
 
-Result<std::vector<io::Endpoint>> parse_hosts(std::string_view text) {
-  std::vector<io::Endpoint> hosts;
+Result<std::vector<io::HostPort>> parse_hosts(std::string_view text) {
+  std::vector<io::HostPort> hosts;
   while (true) {
     const std::size_t comma = text.find(',');
-    Result<io::Endpoint> host = client::parse_host(text.substr(0, comma));
+    Result<io::HostPort> host = client::parse_host(text.substr(0, comma));
     if (!host) return fail(std::move(host).error());
     if (hosts.size() == hedge::kHostsMax) {
       return fail(ErrorKind::kInvalid, fmt::format("more than {} servers", hedge::kHostsMax),
@@ -25,10 +25,10 @@ Result<std::vector<io::Endpoint>> parse_hosts(std::string_view text) {
 
 std::string share_text(double share) { return fmt::format("{:g}%", share * 100); }
 
-std::string summary(const Options& options, const io::Endpoint& listening,
-                    const std::optional<io::Endpoint>& admin) {
+std::string summary(const Options& options, const io::HostPort& listening,
+                    const std::optional<io::HostPort>& admin) {
   std::string hosts;
-  for (const io::Endpoint& host : options.to) {
+  for (const io::HostPort& host : options.to) {
     if (!hosts.empty()) hosts += ", ";
     hosts += io::to_string(host);
   }

@@ -17,13 +17,13 @@
 namespace tailward::proxy {
 
 struct Options {
-  io::Endpoint listen{"127.0.0.1", 8080};
-  std::vector<io::Endpoint> to;
+  io::HostPort listen{"127.0.0.1", 8080};
+  std::vector<io::HostPort> to;
   hedge::Policy policy{.kind = hedge::Policy::Kind::kAdaptive, .copies = 2};
   double budget = 0.05;               // hedges per request; 0: none at all
   bool dry_run = false;               // decide and count, send no hedge
   bool auto_off = true;               // hedging that does harm switches itself off
-  std::optional<io::Endpoint> admin;  // health, metrics, figures
+  std::optional<io::HostPort> admin;  // health, metrics, figures
   std::optional<Duration> deadline;   // from passing a request on to its answer's beginning
   Duration drain_timeout = std::chrono::seconds(30);
   std::size_t body_limit = 64 * 1024;  // bytes of a request body that is kept for a hedge
@@ -45,11 +45,11 @@ struct Options {
 };
 
 // "HOST:PORT,HOST:PORT…", 1 to hedge::kHostsMax. kInvalid with a hint otherwise.
-Result<std::vector<io::Endpoint>> parse_hosts(std::string_view text);
+Result<std::vector<io::HostPort>> parse_hosts(std::string_view text);
 
 // One line: where it listens, to what, policy, budget, admin. The endpoints are those really bound.
-std::string summary(const Options& options, const io::Endpoint& listening,
-                    const std::optional<io::Endpoint>& admin);
+std::string summary(const Options& options, const io::HostPort& listening,
+                    const std::optional<io::HostPort>& admin);
 
 // "5%", as parse_share() reads it.
 std::string share_text(double share);

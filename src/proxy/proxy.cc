@@ -60,7 +60,7 @@ Result<void> Proxy::listen() {
   if (!listener) return fail(listener.error().in("--listen"));
   listener_ = std::move(*listener);
   if (options_.admin) {
-    Result<io::Endpoint> bound = admin_.listen(*options_.admin);
+    Result<io::HostPort> bound = admin_.listen(*options_.admin);
     if (!bound) return fail(bound.error().in("--admin"));
     admin_local_ = std::move(*bound);
   }

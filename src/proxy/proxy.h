@@ -35,8 +35,8 @@ class Proxy {
   // Starts to listen, on the admin address too. kInvalid, kDenied: an address cannot be had.
   Result<void> listen();
   // The address really bound. REQUIRES: listen() succeeded.
-  [[nodiscard]] io::Endpoint local() const { return listener_->local(); }
-  [[nodiscard]] const std::optional<io::Endpoint>& admin_local() const { return admin_local_; }
+  [[nodiscard]] io::HostPort local() const { return listener_->local(); }
+  [[nodiscard]] const std::optional<io::HostPort>& admin_local() const { return admin_local_; }
 
   // Stops accepting, finishes what is in flight, and calls `done` when the last connection is gone
   // or options().drain_timeout is over, with the number of requests that are cut. The admin address
@@ -65,7 +65,7 @@ class Proxy {
   net::HttpServer server_;
   net::HttpServer admin_;
   std::unique_ptr<io::Listener> listener_;
-  std::optional<io::Endpoint> admin_local_;
+  std::optional<io::HostPort> admin_local_;
   TimePoint grace_until_{};
   io::Timer drain_step_;
   io::Timer drain_timeout_;

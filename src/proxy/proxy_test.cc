@@ -82,7 +82,7 @@ std::vector<Canned> corpus() {
 
 TEST_F(ProxyTest, PassesEveryAnswerOnAsItIs) {
   for (const char* const policy : {"off", "fixed:50ms"}) {
-    const io::Endpoint at{"10.0.0.9", 80};
+    const io::HostPort at{"10.0.0.9", 80};
     CannedHost host(network, at);
     Options options;
     options.policy = hedge::parse_policy(policy).value();

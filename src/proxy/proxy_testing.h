@@ -18,7 +18,7 @@ namespace tailward::proxy {
 // Faults on the way to the hosts only, and of the first connections only.
 class HostFaults : public io::FaultInjector {
  public:
-  io::ConnectionFaults on_connect(const io::Endpoint& to, std::uint64_t) override {
+  io::ConnectionFaults on_connect(const io::HostPort& to, std::uint64_t) override {
     if (!to.host.starts_with("10.") || connections == 0) return {};
     --connections;
     return faults;
@@ -33,7 +33,7 @@ class ProxyFixture : public testing::Test {
 
   void start(Options options = {}) {
     if (options.to.empty()) options.to = service.endpoints;
-    options.admin = io::Endpoint{"127.0.0.1", 9090};
+    options.admin = io::HostPort{"127.0.0.1", 9090};
     proxy = std::make_unique<Proxy>(network, timers, std::move(options));
     ASSERT_TRUE(proxy->listen().has_value());
   }
@@ -50,7 +50,7 @@ class ProxyFixture : public testing::Test {
     return options;
   }
 
-  std::unique_ptr<io::Stream> connect(const io::Endpoint& to) {
+  std::unique_ptr<io::Stream> connect(const io::HostPort& to) {
     std::unique_ptr<io::Stream> made;
     const auto connecting = network.connect(to, [&](Result<std::unique_ptr<io::Stream>> stream) {
       if (stream) made = std::move(*stream);
@@ -94,7 +94,7 @@ class ProxyFixture : public testing::Test {
 // A host that answers every request with the same bytes, whatever they are.
 class CannedHost {
  public:
-  CannedHost(io::MemoryTransport& network, const io::Endpoint& at) {
+  CannedHost(io::MemoryTransport& network, const io::HostPort& at) {
     listener_ = network
                     .listen(at,
                             [this](std::unique_ptr<io::Stream> stream) {

@@ -12,8 +12,8 @@ namespace {
 // Two stamps that are nearer than this are the same: what a double of seconds cannot tell.
 constexpr double kSame = 1e-9;
 
-// What makes a wait between two arrows a long one: a share of the whole, and so many times what is
-// usual between them.
+// A wait between two arrows is a long one if it is this share of the whole, and this many times
+// longer than what is usual between them.
 constexpr double kLongShare = 1.0 / 16;
 constexpr double kLongFactor = 4;
 

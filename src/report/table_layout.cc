@@ -15,6 +15,7 @@ struct Wish {
   int natural = 0;   // nothing wrapped
 };
 
+// Texts below this width are a column of single words.
 constexpr int kReadable = 16;  // texts are not squeezed below this for the sake of other columns
 
 Wish wish_of(const Table& table, std::size_t column) {
@@ -26,6 +27,7 @@ Wish wish_of(const Table& table, std::size_t column) {
     cells = std::max(cells, display_width(row[column].text));
     words = std::max(words, longest_word(row[column].text));
   }
+  // Numbers never wrap: half a number reads as another number.
   const bool wraps = table.columns[column].align == Align::kLeft;
   const int least = wraps ? std::min(cells, std::max(words, kReadable)) : cells;
   return {std::max(least, longest_word(header)), std::max(cells, longest_word(header)),
@@ -59,6 +61,7 @@ int next_to_drop(const Table& table, const std::vector<std::size_t>& shown) {
   int found = -1;
   int highest = 1;
   for (const std::size_t column : shown) {
+    // Not below 1: a column of priority 0 is the row's name and always stays.
     if (table.columns[column].priority < highest) continue;
     highest = table.columns[column].priority;
     found = static_cast<int>(column);
@@ -83,6 +86,7 @@ TableLayout fit_table(const Table& table, int width) {
   while (total(wishes, layout.shown, &Wish::least) > width) {
     const int drop = next_to_drop(table, layout.shown);
     if (drop < 0) {
+      // Not even the columns that must stay fit: each row becomes a block of lines.
       layout.stacked = true;
       return layout;
     }

@@ -18,6 +18,7 @@ namespace {
 
 enum class Ink { kPlain, kBold, kMuted, kGood, kBad, kWarn };
 
+// The 16 colours of every terminal, in the hues that its user has chosen.
 std::string_view escape_of(Ink ink) {
   switch (ink) {
     case Ink::kBold:
@@ -66,6 +67,7 @@ Ink ink_of(Layer layer) {
   return Ink::kMuted;
 }
 
+// ASCII is enough: the words of the layers are ours.
 std::string upper(std::string_view text) {
   std::string out(text);
   for (char& c : out) {
@@ -91,6 +93,7 @@ class Canvas {
   void blanks(int count) { blanks_ += std::max(count, 0); }
   void put_in(int width, Align align, std::string_view text, Ink ink = Ink::kPlain) {
     const int room = width - display_width(text);
+    // A text that is wider than its column makes no negative room: blanks() takes that as none.
     if (align == Align::kRight) blanks(room);
     put(text, ink);
     if (align == Align::kLeft) blanks(room);
@@ -209,6 +212,7 @@ void put_block(Canvas& canvas, const Table& raw) {
     canvas.rule(width);
   }
   for (const std::string& note : table.notes) canvas.paragraph("", note, Ink::kMuted);
+  // What is left out is said, or a reader would think that there is no more.
   if (layout.stacked || layout.dropped.empty()) return;
   std::string left_out;
   for (const std::size_t column : layout.dropped) {
@@ -222,6 +226,8 @@ void put_block(Canvas& canvas, const Table& raw) {
 
 void put_block(Canvas& canvas, const Verdict& verdict) {
   const Ink ink = ink_of(verdict.layer);
+  // The bar carries the colour of the verdict down its whole text, and marks it without colour,
+  // too.
   constexpr std::string_view kBar = "▌ ";
   const int width = std::max(canvas.width() - display_width(kBar), 1);
   const auto say = [&](std::string_view first, std::string_view text, Ink text_ink) {
@@ -252,6 +258,7 @@ void put_block(Canvas& canvas, const Checks& checks) {
   constexpr int kMark = 2;  // the tick and a blank
   constexpr int kLeastName = 20;
   const int beside = kMark + 2 * kColumnGap + value + bound;
+  // Names need some room. Where figures leave too little, they go below.
   const bool fits = canvas.width() - beside >= kLeastName;
   name = fits ? std::min(name, canvas.width() - beside) : canvas.width() - kMark;
   std::size_t held = 0;
@@ -321,6 +328,7 @@ std::string sparkline(const TimeSeries& series, Span time, Span value, int width
     sum += point.value;
     ++count;
   }
+  // From 0 on, so that the height of a bar is its value, as far as the eye is concerned.
   const double lowest = std::min(value.from, 0.0);
   const double height = std::max(value.to, 0.0) - lowest;
   std::string line;

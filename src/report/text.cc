@@ -7,6 +7,7 @@
 namespace tailward::report {
 namespace {
 
+// What Unicode asks for in place of bytes that are no text (chapter 3.9).
 constexpr std::string_view kReplacement = "\uFFFD";
 
 struct CodePoint {
@@ -21,6 +22,7 @@ CodePoint first_code_point(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   const unsigned char lead = byte(0);
   if (lead < 0x80) return {lead, 1, true};
+  // 0xc0 and 0xc1 could only begin an overlong form, 0xf5 and above a value beyond U+10FFFF.
   const std::size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
   if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return {};
   char32_t value = lead & (0xffu >> (size + 1));
@@ -28,6 +30,7 @@ CodePoint first_code_point(std::string_view text) {
     if ((byte(at) & 0xc0) != 0x80) return {};
     value = value << 6 | (byte(at) & 0x3fu);
   }
+  // The least value that needs that many bytes: anything below is overlong.
   constexpr std::array<char32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};
   if (value < kLeast[size] || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff)) return {};
   return {value, size, true};
@@ -46,6 +49,7 @@ bool among(const std::array<Range, N>& ranges, char32_t value) {
 // Could move the cursor, start an escape sequence, or show text in another order than it is
 // written.
 bool is_harmful(char32_t value) {
+  // C0 and C1 controls, directional marks, embeddings and overrides, isolates (UAX #9).
   static constexpr std::array<Range, 5> kHarmful{
       {{0, 0x1f}, {0x7f, 0x9f}, {0x200e, 0x200f}, {0x202a, 0x202e}, {0x2066, 0x2069}}};
   return among(kHarmful, value);
@@ -53,12 +57,14 @@ bool is_harmful(char32_t value) {
 
 // Not the whole of UAX #11: the blocks that occur in host, thread and query names.
 int width_of(char32_t value) {
+  // Combining marks, zero-width spaces and joiners, variation selectors.
   static constexpr std::array<Range, 6> kNone{{{0x300, 0x36f},
                                                {0x483, 0x489},
                                                {0x591, 0x5bd},
                                                {0x200b, 0x200d},
                                                {0x20d0, 0x20f0},
                                                {0xfe00, 0xfe0f}}};
+  // Hangul, CJK and its punctuation, full-width forms, emoji.
   static constexpr std::array<Range, 9> kWide{{{0x1100, 0x115f},
                                                {0x2e80, 0xa4cf},
                                                {0xac00, 0xd7a3},
@@ -113,6 +119,7 @@ std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for_each_code_point(text, [&](CodePoint point, std::string_view bytes) {
+    // A line break inside a cell would break the table; a space keeps the words apart.
     if (point.valid && (point.value == '\n' || point.value == '\t' || point.value == '\r')) {
       out += ' ';
     } else {
@@ -134,6 +141,7 @@ std::vector<std::string> wrap(std::string_view text, int width) {
   std::vector<std::string> lines(1);
   int used = 0;
   const std::size_t indent = std::min(text.find_first_not_of(' '), text.size());
+  // An indent that leaves no room for the longest word is dropped: better flush left than cut.
   if (indent < text.size() && static_cast<int>(indent) + longest_word(text) <= width) {
     lines[0].assign(indent, ' ');
     used = static_cast<int>(indent);
@@ -149,6 +157,7 @@ std::vector<std::string> wrap(std::string_view text, int width) {
       lines.back() += ' ';
       ++used;
     }
+    // A word that is longer than a line is cut, for instance a URL.
     while (used + display_width(word) > width) {
       lines.back() += cut(word, width);
       if (word.empty()) break;

@@ -34,7 +34,7 @@ SimulationConfig reference(std::uint64_t seed, double budget, Duration length, d
   config.route.policy = adaptive();
   config.route.budget = {.share = budget, .burst = 50};
   config.service = reference_service();
-  config.load = OpenLoop{.rate_per_s = rate, .length = length};
+  config.load = OpenLoad{.rate_per_s = rate, .length = length};
   return config;
 }
 
@@ -139,8 +139,8 @@ TEST(AdaptiveTest, StopsHedgingWithin200MillisecondsOfABrownoutAndIsBackWithin5S
     const std::uint64_t stopped = simulation.route().counters().hedges;
     simulation.run_until(start + 80s);
     EXPECT_EQ(simulation.route().counters().hedges, stopped) << "seed " << seed;
-    const hedge::Verdict sick = simulation.route().verdict(simulation.now());
-    EXPECT_NE(sick.layer, hedge::Layer::kHealthy) << sick.sentence;
+    const hedge::Verdict slow = simulation.route().verdict(simulation.now());
+    EXPECT_NE(slow.layer, hedge::Layer::kHealthy) << slow.sentence;
     simulation.run_until(start + 85s);
     EXPECT_EQ(simulation.route().brownout().state(), hedge::Brownout::State::kClear)
         << "seed " << seed;
@@ -181,10 +181,10 @@ TEST(AdaptiveTest, OneSlowHostGoesOnProbationAndComesBackWhenItIsWell) {
     config.service.hosts[0].faults = {{.from = 50s, .until = 80s, .slow_by = 10}};
     Simulation simulation(config);
     Between healthy(simulation, 20s, 50s);
-    Between sick(simulation, 53s, 80s);
+    Between faulty(simulation, 53s, 80s);
     simulation.on_request([&](Duration latency, bool) {
       healthy.add(latency);
-      sick.add(latency);
+      faulty.add(latency);
     });
     const TimePoint start = simulation.now();
     simulation.run_until(start + 53s);
@@ -198,7 +198,7 @@ TEST(AdaptiveTest, OneSlowHostGoesOnProbationAndComesBackWhenItIsWell) {
     simulation.run_until(start + 100s);
     EXPECT_FALSE(simulation.route().hosts().on_probation(0)) << "seed " << seed;
     simulation.run_until(start + 119s);
-    EXPECT_LT(sick.ms(0.99), 1.5 * healthy.ms(0.99)) << "seed " << seed;
+    EXPECT_LT(faulty.ms(0.99), 1.5 * healthy.ms(0.99)) << "seed " << seed;
   }
 }
 
@@ -296,7 +296,7 @@ SimulationConfig busy_lock(std::uint64_t seed, Duration length) {
   for (int i = 0; i < 3; ++i) {
     config.service.hosts.push_back({.name = "host", .work = reference_law(), .lock = 0});
   }
-  config.load = OpenLoop{.rate_per_s = 450, .length = length};
+  config.load = OpenLoad{.rate_per_s = 450, .length = length};
   return config;
 }
 
@@ -335,7 +335,7 @@ TEST(AdaptiveTest, SwitchesItselfOffWhereItDoesHarmAndSaysWhy) {
   for (std::uint64_t seed = 1; seed <= 16; ++seed) {
     SimulationConfig config = locked_experiment(1, adaptive(), seed);
     config.route.budget = {.share = 0.10, .burst = 30};
-    config.load = ClosedLoop{.in_flight = 50, .requests = 14'000};
+    config.load = ClosedLoad{.in_flight = 50, .requests = 14'000};
     Simulation simulation(config);
     simulation.run_until(simulation.now() + 20s);
     if (!simulation.route().off_since()) continue;
@@ -366,7 +366,7 @@ TEST(AdaptiveTest, IsTriedAgainAfterAWhile) {
   SimulationConfig config = locked_experiment(1, adaptive(), 1);
   config.route.budget = {.share = 0.10, .burst = 30};
   config.route.retrial = 10s;
-  config.load = ClosedLoop{.in_flight = 50, .requests = 60'000};
+  config.load = ClosedLoad{.in_flight = 50, .requests = 60'000};
   Simulation simulation(config);
   const TimePoint start = simulation.now();
   std::uint64_t times = 0;

@@ -111,9 +111,9 @@ SimulationConfig random_config(std::uint64_t seed) {
   if (rng.chance(0.5)) config.deadline = from_ms(rng.uniform(5, 2000));
   if (rng.chance(0.1)) config.legs = 3;
   if (rng.chance(0.5)) {
-    config.load = ClosedLoop{.in_flight = 1 + rng.below(40), .requests = 600};
+    config.load = ClosedLoad{.in_flight = 1 + rng.below(40), .requests = 600};
   } else {
-    config.load = OpenLoop{.rate_per_s = rng.uniform(50, 400), .length = 3s};
+    config.load = OpenLoad{.rate_per_s = rng.uniform(50, 400), .length = 3s};
   }
   return config;
 }
@@ -189,7 +189,7 @@ TEST(EngineTest, TheLearnedDelayStaysAtTheTrueQuantileWhileHedgingGoesOn) {
     config.route.policy = quantile(q);
     config.route.budget.unlimited = true;
     config.service = reference_service();
-    config.load = OpenLoop{.rate_per_s = 3000, .length = 230s};
+    config.load = OpenLoad{.rate_per_s = 3000, .length = 230s};
     Simulation simulation(config);
     const double exact = to_ms(reference_law().quantile(q));
     TimePoint window_end = simulation.now() + 30s;
@@ -213,7 +213,7 @@ TEST(EngineTest, EarlyHedgesDoNotHideTheTailOfFirstAttempts) {
   config.route.policy = {.kind = Policy::Kind::kFixed, .delay = 5ms};
   config.route.budget.unlimited = true;
   config.service = reference_service();
-  config.load = OpenLoop{.rate_per_s = 3000, .length = 60s};
+  config.load = OpenLoad{.rate_per_s = 3000, .length = 60s};
   Simulation simulation(config);
   simulation.run_until(simulation.now() + 60s);
   EXPECT_GT(simulation.route().counters().trigger_rate(), 0.4);
@@ -237,7 +237,7 @@ TEST(EngineTest, NothingIsLostWhenOneOfThreeHostsHangs) {
   config.route.budget = {.share = 0.05, .burst = 10, .floor = 3};
   config.service = reference_service();
   config.service.hosts[0].faults = {{.from = 10s, .until = 20s, .hang = true}};
-  config.load = OpenLoop{.rate_per_s = 500, .length = 30s};
+  config.load = OpenLoad{.rate_per_s = 500, .length = 30s};
   Simulation simulation(config);
   bool breached = false;
   simulation.on_event([&] { expect_lawful(simulation, config, breached); });
@@ -262,7 +262,7 @@ TEST(EngineTest, ErrorsEverywhereStopHedgesButNotPrimariesUntilTheyAreOver) {
   for (HostConfig& host : config.service.hosts) {
     host.faults = {{.from = 20s, .until = 40s, .error_share = 0.8}};
   }
-  config.load = OpenLoop{.rate_per_s = 300, .length = 100s};
+  config.load = OpenLoad{.rate_per_s = 300, .length = 100s};
   Simulation simulation(config);
   const TimePoint start = simulation.now();
   simulation.run_until(start + 20s);
@@ -271,11 +271,11 @@ TEST(EngineTest, ErrorsEverywhereStopHedgesButNotPrimariesUntilTheyAreOver) {
 
   simulation.run_until(start + 25s);
   EXPECT_NE(simulation.route().breaker().state(), hedge::Breaker::State::kClosed);
-  const hedge::Counters sick = simulation.route().counters();
+  const hedge::Counters slow = simulation.route().counters();
   simulation.run_until(start + 40s);
   const hedge::Counters& c = simulation.route().counters();
-  EXPECT_NEAR(static_cast<double>(c.requests - sick.requests), 15 * 300, 400) << "primaries go on";
-  EXPECT_LE(c.hedges - sick.hedges, 15u) << "a probe now and then";
+  EXPECT_NEAR(static_cast<double>(c.requests - slow.requests), 15 * 300, 400) << "primaries go on";
+  EXPECT_LE(c.hedges - slow.hedges, 15u) << "a probe now and then";
   EXPECT_GT(c.denied[static_cast<std::size_t>(hedge::Denied::kBreaker)], 1000u);
 
   simulation.run_until(start + 85s);
@@ -293,13 +293,13 @@ TEST(EngineTest, AHealthyServiceIsCalledHealthyWhateverItsFirstRequestsWereLike)
     config.seed = seed;
     config.route.policy = quantile(0.9);
     config.service = reference_service();
-    config.load = OpenLoop{.rate_per_s = 200, .length = 25s};
+    config.load = OpenLoad{.rate_per_s = 200, .length = 25s};
     const hedge::Verdict verdict = simulate(config).verdict;
     EXPECT_EQ(verdict.layer, hedge::Layer::kHealthy) << "seed " << seed << ": " << verdict.sentence;
   }
 }
 
-// A delay that follows a quantile fires on the same share of requests, however sick the service is.
+// A delay that follows a quantile fires on the same share of requests, however slow the service is.
 TEST(EngineTest, ASlowerServiceShowsAtTheBaselineAndNotInTheTriggerRate) {
   SimulationConfig config;
   config.seed = 14;
@@ -307,7 +307,7 @@ TEST(EngineTest, ASlowerServiceShowsAtTheBaselineAndNotInTheTriggerRate) {
   config.route.budget.unlimited = true;
   config.service = reference_service();
   for (HostConfig& host : config.service.hosts) host.faults = {{.from = 120s, .slow_by = 3}};
-  config.load = OpenLoop{.rate_per_s = 500, .length = 500s};
+  config.load = OpenLoad{.rate_per_s = 500, .length = 500s};
   Simulation simulation(config);
   const TimePoint start = simulation.now();
   simulation.run_until(start + 120s);

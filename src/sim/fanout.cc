@@ -11,7 +11,7 @@ FanoutResult simulate_fanout(std::uint32_t n, std::uint64_t samples, std::uint64
   TAILWARD_CHECK(samples > 0);
   SimulationConfig config;
   config.service.hosts.push_back({.name = "node", .work = fanout_law()});
-  config.load = ClosedLoop{.in_flight = 1, .requests = samples};
+  config.load = ClosedLoad{.in_flight = 1, .requests = samples};
   config.legs = n;
   config.seed = seed;
   // Its own count of the slow ones: a histogram's bucket would straddle the limit.

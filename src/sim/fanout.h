@@ -1,5 +1,5 @@
-// How a rare slow answer becomes the common one: a request that needs all of its N legs is as slow
-// as the slowest.
+// How a rare slow response becomes the common one: a request that needs all of its N legs is as
+// slow as the slowest.
 //
 // Thread safety: pure functions.
 #pragma once

@@ -37,7 +37,7 @@ SimulationConfig locked_experiment(std::uint32_t shards, const hedge::Policy& po
   config.route.policy = policy;
   config.route.budget.unlimited = true;
   config.service = locked_service(shards);
-  config.load = ClosedLoop{.in_flight = 50, .requests = 2000};
+  config.load = ClosedLoad{.in_flight = 50, .requests = 2000};
   config.seed = seed;
   return config;
 }

@@ -24,7 +24,7 @@ SimulationResult reference(std::string_view hedging) {
   config.route.policy = policy(hedging);
   config.route.budget.unlimited = true;
   config.service = reference_service();
-  config.load = ClosedLoop{.in_flight = 20, .requests = 200'000};
+  config.load = ClosedLoad{.in_flight = 20, .requests = 200'000};
   config.seed = kSeed;
   SimulationResult result = simulate(config);
   EXPECT_EQ(result.answered, 200'000u) << "seed " << kSeed;

@@ -40,12 +40,16 @@ std::uint32_t Service::take_job() {
 }
 
 void Service::free_job(std::uint32_t index) {
+  // A place is used again with another generation, so that an old JobId cancels nobody else's job.
+  // 0 is never given: it means "no job".
   const std::uint32_t generation = jobs_[index].generation + 1;
   jobs_[index] = Job{};
   jobs_[index].generation = generation == 0 ? 1 : generation;
   free_.push_back(index);
 }
 
+// Queues are linked through the jobs: a cancelled job leaves the middle in O(1), and nothing is
+// allocated.
 void Service::push(Queue& queue, std::uint32_t index) {
   jobs_[index].previous = queue.last;
   jobs_[index].next = kNone;
@@ -65,6 +69,7 @@ void Service::proceed_after(std::uint32_t index, Duration work,
                             void (Service::*next)(std::uint32_t)) {
   Job& job = jobs_[index];
   const TimePoint at = hosts_[job.host].faults.finish(timers_.now(), work);
+  // A host that hangs for ever: the job stays until it is cancelled.
   if (at >= kNever) return;
   job.timer = timers_.at(at, [this, index, next] { (this->*next)(index); });
 }
@@ -82,6 +87,7 @@ Service::JobId Service::send(hedge::HostIndex host, std::uint64_t key, std::uint
     ++counters_.refused;
     job.phase = Phase::kRefused;
     job.outcome = {.result = hedge::Outcome::Class::kBad, .has_answer = false};
+    // Never inside of send(): the caller does not have the id yet.
     job.timer = timers_.at(timers_.now(), [this, index] { deliver(index); });
   } else if (network_ > Duration{0}) {
     job.timer = timers_.after(network_, [this, index] { arrive(index); });
@@ -100,11 +106,12 @@ void Service::arrive(std::uint32_t index) {
   host.faults.for_each_error(timers_.now(), [&](const Fault& candidate) {
     if (fault == nullptr && rng_.chance(candidate.error_share)) fault = &candidate;
   });
+  // Failing takes no slot: a server that refuses does so before it works.
   if (fault != nullptr) {
     ++counters_.failed;
     job.phase = Phase::kFailing;
     job.outcome = fault->error;
-    proceed_after(index, fault->error_after, &Service::answer);
+    proceed_after(index, fault->error_after, &Service::respond);
     return;
   }
   if (host.config.concurrency != 0 && host.busy >= host.config.concurrency) {
@@ -120,6 +127,8 @@ void Service::arrive(std::uint32_t index) {
 // In its slot.
 void Service::enter(std::uint32_t index) {
   Job& job = jobs_[index];
+  // The order on a host is slot, lock, work: a thread of the pool takes the lock and holds its slot
+  // while it waits. That is how one lock fills a pool.
   if (!hosts_[job.host].config.lock) {
     work(index);
     return;
@@ -172,11 +181,14 @@ void Service::unlock(Lock& lock, Shard& shard) {
     unlink(shard.queue, next);
     lock_acquired(next, lock);
     const Job& job = jobs_[next];
+    // Nothing interrupts the wait for a mutex. A careful server looks at its cancellation once it
+    // has the lock.
     const bool looks = hosts_[job.host].config.heeds_cancel == HeedsCancel::kEverywhere;
     if (!(looks && job.cancelled)) {
       hold(next, lock);
       return;
     }
+    // It has had the lock, and gives it on at once.
     stop(next);
   }
   shard.held = false;
@@ -190,7 +202,7 @@ void Service::work(std::uint32_t index) {
 
 void Service::work_over(std::uint32_t index) {
   leave_slot(jobs_[index].host);
-  answer(index);
+  respond(index);
 }
 
 void Service::leave_slot(hedge::HostIndex host_index) {
@@ -212,7 +224,7 @@ void Service::stop(std::uint32_t index) {
   leave_slot(host);
 }
 
-void Service::answer(std::uint32_t index) {
+void Service::respond(std::uint32_t index) {
   Job& job = jobs_[index];
   ++counters_.answered;
   if (job.unwanted) {

@@ -1,8 +1,8 @@
 // A service in virtual time: hosts that take attempts, make them wait, work on them and answer.
 //
-// An attempt on a host: over the network → a slot, where the host has only so many → a lock, where
-// it needs one, held for a time → the work outside the lock → over the network back. Waiting is
-// FIFO everywhere.
+// An attempt on a host: over the network → a slot, where the host has a limited number → a lock,
+// where it needs one, held for a time → the work outside the lock → over the network back. Waiting
+// is FIFO everywhere.
 //
 // No engine in here: a driver (sim/simulation.h) sends attempts and is told how they ended.
 // Thread safety: one thread, that of the timers. Randomness: one stream, from the seed.
@@ -52,7 +52,7 @@ struct HostConfig {
 struct ServiceConfig {
   std::vector<HostConfig> hosts = {};
   std::vector<LockConfig> locks = {};
-  Duration network{};  // one way, for attempts, answers and cancellations alike
+  Duration network{};  // one way, for attempts, responses and cancellations alike
   // Attempts in the service at once, given up ones included; what comes above it is refused.
   std::size_t jobs_max = 1'000'000;
 };
@@ -68,7 +68,7 @@ struct LockCounters {
 
 struct ServiceCounters {
   std::uint64_t attempts = 0;  // arrived at a host
-  std::uint64_t answered = 0;  // done with, whether or not somebody still wanted the answer
+  std::uint64_t answered = 0;  // done with, whether or not somebody still wanted the response
   std::uint64_t unwanted = 0;  // of these, how many nobody wanted any more
   std::uint64_t stopped = 0;   // ended early because the client had given them up
   std::uint64_t failed = 0;    // by a fault
@@ -178,7 +178,7 @@ class Service {
   void work_over(std::uint32_t job);
   void leave_slot(hedge::HostIndex host);
   void stop(std::uint32_t job);
-  void answer(std::uint32_t job);
+  void respond(std::uint32_t job);
   void deliver(std::uint32_t job);
   void host_hears_cancel(std::uint32_t job);
   [[nodiscard]] Lock& lock_of(const Job& job) { return locks_[*hosts_[job.host].config.lock]; }

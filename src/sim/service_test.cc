@@ -30,6 +30,15 @@ struct Bench {
 
   void until(Duration at) { timers.advance_to(start + at); }
 
+  // Attempts 1 to `count` go to host 0, one is cancelled, and then everything runs to its end.
+  void send_and_cancel(std::uint64_t count, std::uint64_t cancelled, Duration at) {
+    std::vector<Service::JobId> jobs;
+    for (std::uint64_t i = 1; i <= count; ++i) jobs.push_back(service.send(0, 0, i));
+    until(at);
+    service.cancel(jobs[cancelled - 1]);
+    until(kSettled);
+  }
+
   io::Timers timers;
   TimePoint start;
   std::vector<std::string> log;
@@ -45,7 +54,7 @@ ServiceConfig locked(HeedsCancel heeds, std::uint32_t shards = 1) {
   return {.hosts = {one, one}, .locks = {{.hold = Law::constant(10ms), .shards = shards}}};
 }
 
-TEST(ServiceTest, AnAnswerTakesTheWorkAndTheNetworkTwice) {
+TEST(ServiceTest, AResponseTakesTheWorkAndTheNetworkTwice) {
   ServiceConfig config{.hosts = {host(20ms)}, .network = 3ms};
   Bench bench(config);
   bench.service.send(0, 0, 7);
@@ -81,12 +90,7 @@ TEST(ServiceTest, ACancelledAttemptLeavesTheSlotQueueOfAHostThatHeedsIt) {
   HostConfig narrow = host(10ms);
   narrow.concurrency = 1;
   Bench bench({.hosts = {narrow}});
-  bench.service.send(0, 0, 1);
-  const Service::JobId second = bench.service.send(0, 0, 2);
-  bench.service.send(0, 0, 3);
-  bench.until(5ms);
-  bench.service.cancel(second);
-  bench.until(kSettled);
+  bench.send_and_cancel(3, 2, 5ms);
   EXPECT_THAT(bench.log, ElementsAre("1 10ms", "3 20ms"));
   EXPECT_EQ(bench.service.counters().stopped, 1u);
 }
@@ -95,11 +99,7 @@ TEST(ServiceTest, CancellingWorkFreesItsSlotAtOnce) {
   HostConfig narrow = host(10ms);
   narrow.concurrency = 1;
   Bench bench({.hosts = {narrow}});
-  const Service::JobId first = bench.service.send(0, 0, 1);
-  bench.service.send(0, 0, 2);
-  bench.until(4ms);
-  bench.service.cancel(first);
-  bench.until(kSettled);
+  bench.send_and_cancel(2, 1, 4ms);
   EXPECT_THAT(bench.log, ElementsAre("2 14ms"));
 }
 
@@ -108,11 +108,7 @@ TEST(ServiceTest, AHostThatHeedsNoCancellationWorksOnForNobody) {
   narrow.concurrency = 1;
   narrow.heeds_cancel = HeedsCancel::kNever;
   Bench bench({.hosts = {narrow}});
-  const Service::JobId first = bench.service.send(0, 0, 1);
-  bench.service.send(0, 0, 2);
-  bench.until(4ms);
-  bench.service.cancel(first);
-  bench.until(kSettled);
+  bench.send_and_cancel(2, 1, 4ms);
   EXPECT_THAT(bench.log, ElementsAre("2 20ms"));
   EXPECT_EQ(bench.service.counters().answered, 2u);
   EXPECT_EQ(bench.service.counters().unwanted, 1u);
@@ -131,7 +127,7 @@ TEST(ServiceTest, TheCancellationNeedsItsTimeOverTheNetwork) {
   EXPECT_THAT(bench.log, ElementsAre("2 20ms")) << "heard at 8, worked from then to 18";
 }
 
-TEST(ServiceTest, AnAnswerUnderWayToAClientThatHasGivenUpIsDropped) {
+TEST(ServiceTest, AResponseUnderWayToAClientThatHasGivenUpIsDropped) {
   Bench bench({.hosts = {host(10ms)}, .network = 2ms});
   const Service::JobId job = bench.service.send(0, 0, 1);
   bench.until(13ms);
@@ -172,12 +168,7 @@ TEST(ServiceTest, ShardsOfALockDoNotWaitForEachOther) {
 // and the third wait for it; the second is given up at 5 ms.
 std::vector<std::string> cancelled_in_the_lock_queue(HeedsCancel heeds, Duration& wait) {
   Bench bench(locked(heeds));
-  bench.service.send(0, 0, 1);
-  const Service::JobId second = bench.service.send(0, 0, 2);
-  bench.service.send(0, 0, 3);
-  bench.until(5ms);
-  bench.service.cancel(second);
-  bench.until(kSettled);
+  bench.send_and_cancel(3, 2, 5ms);
   wait = bench.service.lock_wait();
   EXPECT_EQ(bench.service.jobs(), 0u);
   EXPECT_EQ(bench.service.lock_counters(0).taken, 3u) << "nothing interrupts the wait for a mutex";

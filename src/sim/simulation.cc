@@ -8,9 +8,9 @@ namespace tailward::sim {
 namespace {
 
 // What each random stream is for: adding a draw to one leaves the others as they are.
-enum Stream : std::uint64_t { kArrivals = 1, kKeys, kRoute, kService };
+enum Draws : std::uint64_t { kArrivals = 1, kKeys, kRoute, kService };
 
-std::uint64_t seed_for(const SimulationConfig& config, Stream stream) {
+std::uint64_t seed_for(const SimulationConfig& config, Draws stream) {
   return Rng::stream(config.seed, stream).next();
 }
 
@@ -53,14 +53,14 @@ Simulation::Simulation(const SimulationConfig& config)
 }
 
 void Simulation::begin_load() {
-  if (const auto* closed = std::get_if<ClosedLoop>(&config_.load)) {
+  if (const auto* closed = std::get_if<ClosedLoad>(&config_.load)) {
     TAILWARD_CHECK(closed->in_flight > 0);
     const std::uint64_t at_once = std::min(closed->in_flight, closed->requests);
     requests_left_ = closed->requests - at_once;
     for (std::uint64_t i = 0; i < at_once; ++i) start_request();
     return;
   }
-  const auto& open = std::get<OpenLoop>(config_.load);
+  const auto& open = std::get<OpenLoad>(config_.load);
   TAILWARD_CHECK(open.rate_per_s > 0);
   arrivals_until_ = start_ + open.length;
   next_arrival_ = start_;
@@ -69,7 +69,7 @@ void Simulation::begin_load() {
 
 // Starts the request that is due and arms the next; the first call only arms.
 void Simulation::arrive() {
-  const auto& open = std::get<OpenLoop>(config_.load);
+  const auto& open = std::get<OpenLoad>(config_.load);
   if (next_arrival_ > start_) {
     if (in_flight_ < open.in_flight_max) {
       start_request();
@@ -78,7 +78,7 @@ void Simulation::arrive() {
     }
   }
   const double mean_ns = 1e9 / open.rate_per_s;
-  const bool poisson = open.arrivals == OpenLoop::Arrivals::kPoisson;
+  const bool poisson = open.arrivals == OpenLoad::Arrivals::kPoisson;
   const double gap_ns = poisson ? arrivals_rng_.exponential(mean_ns) : mean_ns;
   next_arrival_ += Duration{std::max<std::int64_t>(1, static_cast<std::int64_t>(gap_ns))};
   if (next_arrival_ >= arrivals_until_) return;
@@ -146,7 +146,7 @@ void Simulation::carry_out(std::uint32_t index, const hedge::Actions& actions) {
         break;
       case hedge::Action::Kind::kCancel: {
         Service::JobId& job = leg.jobs[action.attempt];
-        // A failure that was held back has no job any more, only its answer.
+        // A failure that was held back has no job any more, only its response.
         if (job.generation == 0) break;
         service_.cancel(job);
         job = {};

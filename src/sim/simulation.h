@@ -22,15 +22,15 @@
 
 namespace tailward::sim {
 
-// So many requests at a time, the next one starts when one has ended. It waits for a slow service,
-// and so hides some of the waiting; open loop does not.
-struct ClosedLoop {
+// A fixed number of requests at a time: the next one starts when one has ended. It waits for a slow
+// service, and so hides some of the waiting; open loop does not.
+struct ClosedLoad {
   std::uint64_t in_flight = 20;
   std::uint64_t requests = 2000;
 };
 
-// So many requests a second, whatever becomes of them.
-struct OpenLoop {
+// A fixed number of requests per second, whatever becomes of them.
+struct OpenLoad {
   enum class Arrivals : std::uint8_t { kPoisson, kUniform };
   double rate_per_s = 100;
   Duration length = std::chrono::seconds(10);
@@ -42,10 +42,10 @@ struct SimulationConfig {
   // Its seed is replaced by one made from `seed`; its hosts are the service's.
   hedge::RouteConfig route;
   ServiceConfig service;
-  std::variant<ClosedLoop, OpenLoop> load;
-  // A request is so many legs, each a race of its own, and is over with the slowest of them.
+  std::variant<ClosedLoad, OpenLoad> load;
+  // How many legs a request has. Each is a race of its own; the slowest one ends the request.
   std::uint32_t legs = 1;
-  // Keys are drawn evenly from so many; they choose the shard of a lock.
+  // How many keys there are. They are drawn evenly and choose the shard of a lock.
   std::uint64_t keys = 1 << 20;
   Duration deadline = kForever;  // of a request, from its start
   std::uint64_t seed = 1;
@@ -74,7 +74,7 @@ struct SimulationResult {
   std::uint64_t answered = 0;    // every leg well
   std::uint64_t failed = 0;      // a leg failed or timed out
   std::uint64_t unfinished = 0;  // hang for ever
-  std::uint64_t dropped = 0;     // by OpenLoop::in_flight_max
+  std::uint64_t dropped = 0;     // by OpenLoad::in_flight_max
   stats::Histogram latency;      // of answered requests
   hedge::Counters counters;
   hedge::Verdict verdict;  // at the end of the last request, without server evidence
@@ -110,7 +110,6 @@ class Simulation {
   [[nodiscard]] Duration elapsed() const { return timers_.now() - start_; }
   [[nodiscard]] hedge::Route& route() { return route_; }
   [[nodiscard]] const Service& service() const { return service_; }
-  [[nodiscard]] std::uint64_t requests_in_flight() const { return in_flight_; }
   // Of the engine, as the driver sees them.
   [[nodiscard]] std::uint64_t attempts_in_flight() const { return attempts_in_flight_; }
   // As of now: the last second is cut short.

@@ -23,7 +23,7 @@ SimulationConfig config_of(const Law& work, int hosts = 2) {
 TEST(SimulationTest, TheSameSeedGivesTheSameRunAndAnotherSeedAnother) {
   SimulationConfig config = config_of(Law::exponential(10ms), 3);
   config.route.policy = fixed(15ms);
-  config.load = OpenLoop{.rate_per_s = 500, .length = 5s};
+  config.load = OpenLoad{.rate_per_s = 500, .length = 5s};
   config.seed = 1;
   const SimulationResult once = simulate(config);
   const SimulationResult again = simulate(config);
@@ -37,7 +37,7 @@ TEST(SimulationTest, TheSameSeedGivesTheSameRunAndAnotherSeedAnother) {
 TEST(SimulationTest, RunningInStepsIsRunningAtOnce) {
   SimulationConfig config = config_of(Law::exponential(10ms), 3);
   config.route.policy = fixed(15ms);
-  config.load = ClosedLoop{.in_flight = 5, .requests = 1000};
+  config.load = ClosedLoad{.in_flight = 5, .requests = 1000};
   Simulation steps(config);
   for (TimePoint at = steps.now(); steps.step(); at += 7ms) steps.run_until(at);
   EXPECT_EQ(steps.result().digest, simulate(config).digest);
@@ -46,7 +46,7 @@ TEST(SimulationTest, RunningInStepsIsRunningAtOnce) {
 TEST(SimulationTest, WatchingARunDoesNotChangeIt) {
   SimulationConfig config = config_of(Law::exponential(10ms), 3);
   config.route.policy = fixed(15ms);
-  config.load = ClosedLoop{.in_flight = 5, .requests = 1000};
+  config.load = ClosedLoad{.in_flight = 5, .requests = 1000};
   Simulation watched(config);
   std::uint64_t events = 0;
   std::uint64_t requests = 0;
@@ -60,7 +60,7 @@ TEST(SimulationTest, WatchingARunDoesNotChangeIt) {
 
 TEST(SimulationTest, AClosedLoopKeepsItsNumberInFlight) {
   SimulationConfig config = config_of(Law::constant(10ms));
-  config.load = ClosedLoop{.in_flight = 4, .requests = 40};
+  config.load = ClosedLoad{.in_flight = 4, .requests = 40};
   const SimulationResult result = simulate(config);
   EXPECT_EQ(result.requests, 40u);
   EXPECT_EQ(result.answered, 40u);
@@ -72,40 +72,40 @@ TEST(SimulationTest, AClosedLoopKeepsItsNumberInFlight) {
 
 TEST(SimulationTest, AClosedLoopOfFewerRequestsThanItMaySendSendsThemAll) {
   SimulationConfig config = config_of(Law::constant(10ms));
-  config.load = ClosedLoop{.in_flight = 4, .requests = 3};
+  config.load = ClosedLoad{.in_flight = 4, .requests = 3};
   EXPECT_EQ(simulate(config).answered, 3u);
-  config.load = ClosedLoop{.in_flight = 4, .requests = 0};
+  config.load = ClosedLoad{.in_flight = 4, .requests = 0};
   EXPECT_EQ(simulate(config).requests, 0u);
 }
 
 TEST(SimulationTest, AnOpenLoopArrivesAtItsRateHoweverSlowTheService) {
   SimulationConfig config = config_of(Law::constant(3s));
   config.load =
-      OpenLoop{.rate_per_s = 100, .length = 10s, .arrivals = OpenLoop::Arrivals::kUniform};
+      OpenLoad{.rate_per_s = 100, .length = 10s, .arrivals = OpenLoad::Arrivals::kUniform};
   const SimulationResult uniform = simulate(config);
   EXPECT_EQ(uniform.requests, 999u) << "at 10 ms, 20 ms … below 10 s";
   EXPECT_EQ(uniform.answered, 999u);
   EXPECT_EQ(uniform.length, 10s - 10ms + 3s);
-  config.load = OpenLoop{.rate_per_s = 100, .length = 100s};
+  config.load = OpenLoad{.rate_per_s = 100, .length = 100s};
   const auto poisson = static_cast<double>(simulate(config).requests);
   EXPECT_NEAR(poisson, 10'000, 500) << "seed 1";
 }
 
 TEST(SimulationTest, AnOpenLoopCountsWhatItDrops) {
   SimulationConfig config = config_of(Law::constant(3s));
-  config.load = OpenLoop{.rate_per_s = 100,
+  config.load = OpenLoad{.rate_per_s = 100,
                          .length = 1s,
-                         .arrivals = OpenLoop::Arrivals::kUniform,
+                         .arrivals = OpenLoad::Arrivals::kUniform,
                          .in_flight_max = 60};
   const SimulationResult result = simulate(config);
   EXPECT_EQ(result.requests, 60u);
   EXPECT_EQ(result.dropped, 39u);
 }
 
-TEST(SimulationTest, AHedgeLeavesAtItsDelayAndItsAnswerCounts) {
+TEST(SimulationTest, AHedgeLeavesAtItsDelayAndItsResponseCounts) {
   SimulationConfig config = config_of(Law::constant(100ms));
   config.route.policy = fixed(30ms);
-  config.load = ClosedLoop{.in_flight = 1, .requests = 10};
+  config.load = ClosedLoad{.in_flight = 1, .requests = 10};
   // Whatever was sent in the first second hangs for ever, on both hosts.
   for (HostConfig& host : config.service.hosts) host.faults = {{.until = 1s, .hang = true}};
   const SimulationResult result = simulate(config);
@@ -118,7 +118,7 @@ TEST(SimulationTest, AHedgeLeavesAtItsDelayAndItsAnswerCounts) {
 TEST(SimulationTest, TheNetworkIsPaidTwice) {
   SimulationConfig config = config_of(Law::constant(10ms));
   config.service.network = 2ms;
-  config.load = ClosedLoop{.in_flight = 1, .requests = 10};
+  config.load = ClosedLoad{.in_flight = 1, .requests = 10};
   const SimulationResult result = simulate(config);
   EXPECT_EQ(result.latency.min(), 14ms);
   EXPECT_EQ(result.latency.max(), 14ms);
@@ -127,7 +127,7 @@ TEST(SimulationTest, TheNetworkIsPaidTwice) {
 TEST(SimulationTest, ARequestOfManyLegsIsAsSlowAsTheSlowestOfThem) {
   SimulationConfig config = config_of(Law::uniform(10ms, 20ms));
   config.legs = 50;
-  config.load = ClosedLoop{.in_flight = 2, .requests = 100};
+  config.load = ClosedLoad{.in_flight = 2, .requests = 100};
   const SimulationResult result = simulate(config);
   EXPECT_EQ(result.answered, 100u);
   EXPECT_EQ(result.latency.count(), 100u);
@@ -140,7 +140,7 @@ TEST(SimulationTest, OneBadLegFailsTheRequest) {
   SimulationConfig config = config_of(Law::constant(10ms));
   config.service.hosts[0].faults = {{.error_share = 1}};
   config.legs = 20;
-  config.load = ClosedLoop{.in_flight = 1, .requests = 10};
+  config.load = ClosedLoad{.in_flight = 1, .requests = 10};
   const SimulationResult result = simulate(config);
   EXPECT_EQ(result.failed, 10u);
   EXPECT_EQ(result.latency.count(), 0u);
@@ -150,7 +150,7 @@ TEST(SimulationTest, TheDeadlineEndsWhatHangs) {
   SimulationConfig config = config_of(Law::constant(10ms));
   for (HostConfig& host : config.service.hosts) host.faults = {{.hang = true}};
   config.deadline = 200ms;
-  config.load = ClosedLoop{.in_flight = 2, .requests = 10};
+  config.load = ClosedLoad{.in_flight = 2, .requests = 10};
   const SimulationResult result = simulate(config);
   EXPECT_EQ(result.failed, 10u);
   EXPECT_EQ(result.counters.timed_out, 10u);
@@ -160,7 +160,7 @@ TEST(SimulationTest, TheDeadlineEndsWhatHangs) {
 TEST(SimulationTest, EndsWhenNothingWillEverHappen) {
   SimulationConfig config = config_of(Law::constant(10ms));
   for (HostConfig& host : config.service.hosts) host.faults = {{.from = 15ms, .hang = true}};
-  config.load = ClosedLoop{.in_flight = 2, .requests = 10};
+  config.load = ClosedLoad{.in_flight = 2, .requests = 10};
   const SimulationResult result = simulate(config);
   EXPECT_EQ(result.answered, 2u);
   EXPECT_EQ(result.unfinished, 2u);
@@ -171,7 +171,7 @@ TEST(SimulationTest, GoesOnUntilTheHostsAreDoneWithTheLosers) {
   config.service.hosts[1].work = Law::constant(1s);
   for (HostConfig& host : config.service.hosts) host.heeds_cancel = HeedsCancel::kNever;
   config.route.policy = fixed(1ms);
-  config.load = ClosedLoop{.in_flight = 1, .requests = 10};
+  config.load = ClosedLoad{.in_flight = 1, .requests = 10};
   Simulation simulation(config);
   simulation.run();
   EXPECT_LE(simulation.result().length, 110ms);
@@ -185,7 +185,7 @@ TEST(SimulationTest, TheSecondsAddUpToTheWhole) {
   config.service.locks = {{.hold = Law::exponential(2ms)}};
   for (HostConfig& host : config.service.hosts) host.lock = 0;
   config.route.policy = fixed(40ms);
-  config.load = OpenLoop{.rate_per_s = 300, .length = 5s};
+  config.load = OpenLoad{.rate_per_s = 300, .length = 5s};
   const SimulationResult result = simulate(config);
   ASSERT_GE(result.seconds.size(), 5u);
   std::uint64_t requests = 0;

@@ -19,6 +19,7 @@ void put(Json& object, const char* key, const std::optional<T>& value) {
 }
 
 Json locks_of(const tcp::SocketOptions& options) {
+  // null: it could not be read. An empty list: read, and nothing is locked.
   if (!options.sndbuf_locked && !options.rcvbuf_locked) return nullptr;
   Json locks = Json::array();
   if (options.sndbuf_locked.value_or(false)) locks.emplace_back("snd");
@@ -175,7 +176,7 @@ Json to_json(const tcp::TcpInfo& tcp) {
 }
 
 Json to_json(const Snapshot& snapshot, const report::RunInfo& run) {
-  const Counts counts = count(snapshot);
+  const SocketCounts counts = count(snapshot);
   Json json = report::envelope(run);
   json["processes"] = processes_of(snapshot);
   json["counts"] = {{"tcp", snapshot.sockets.size()},  {"unix", snapshot.unix_sockets},

@@ -18,6 +18,7 @@ using report::Emphasis;
 using report::text_cell;
 
 // More connections than this are shown by peer, unless --all asks for each.
+// Thirty rows and their headings still fit on one screen of a laptop.
 constexpr std::size_t kEachMax = 30;
 constexpr std::size_t kNamedMax = 6;  // sockets that a remark names
 
@@ -27,6 +28,7 @@ std::string counted(std::uint64_t count, std::string_view noun) {
 }
 
 std::string ms_text(std::uint32_t us) {
+  // Two decimals below 10 ms: there a difference of 0.01 ms is one that a local network shows.
   return fmt::format("{:.{}f}", us / 1000.0, us < 10'000 ? 2 : 1);
 }
 
@@ -61,6 +63,7 @@ std::string peer_text(const tcp::SocketFacts& facts, const Directions& direction
 
 std::string buffers_text(const tcp::SocketOptions& options) {
   std::string text;
+  // Only what the application has set: an autotuned size changes by itself and is no option.
   if (options.sndbuf_locked.value_or(false)) {
     text += fmt::format(" snd={}", bytes_text(options.sndbuf.value_or(0)));
   }
@@ -73,8 +76,11 @@ std::string buffers_text(const tcp::SocketOptions& options) {
 // What is set, in words short enough for a column.
 std::string options_text(const tcp::SocketFacts& facts) {
   const tcp::SocketOptions& options = facts.options;
+  // Without a duplicate of the descriptor no option can be read, not even this one.
   if (!options.nodelay) return "not readable";
   std::string text = *options.nodelay ? " nodelay" : " nagle";
+  // Nagle is every socket's default, and a listener sends nothing. What it has set is inherited by
+  // its connections, so an explicit nodelay is worth the word.
   if (facts.state == tcp::TcpState::kListen) text = *options.nodelay ? " nodelay" : "";
   if (options.cork.value_or(false)) text += " cork";
   if (options.keepalive.value_or(false)) {
@@ -101,7 +107,7 @@ std::string fd_text(const tcp::SocketFacts& facts, bool with_pid) {
 }
 
 // What all tables need to know of the snapshot.
-struct Context {
+struct TableContext {
   const Snapshot& snapshot;
   View view;
   Directions directions{snapshot};
@@ -110,9 +116,10 @@ struct Context {
   std::vector<const Socket*> connections = {};  // one for each socket, however many share it
   std::size_t shared = 0;
 
-  Context(const Snapshot& from, const View& how) : snapshot(from), view(how) {
+  TableContext(const Snapshot& from, const View& how) : snapshot(from), view(how) {
     std::map<std::uint32_t, bool> seen;
     for (const Socket& socket : snapshot.sockets) {
+      // A socket without an inode belongs to nobody (TIME-WAIT): two of them are two sockets.
       if (socket.facts.inode != 0 && !seen.emplace(socket.facts.inode, true).second) {
         ++shared;
       } else {
@@ -130,6 +137,7 @@ struct Context {
 
 Emphasis emphasis_of(const Socket& socket) {
   if (socket.remarks.empty()) return Emphasis::kNone;
+  // The remarks are sorted, worst first. A note alone is no reason for colour.
   return socket.remarks.front().severity == diag::Severity::kNote ? Emphasis::kNone
                                                                   : Emphasis::kBad;
 }
@@ -156,12 +164,14 @@ bool no_remarks(const std::vector<const Socket*>& sockets) {
 
 // ---- tables -----------------------------------------------------------------------------------
 
-void add_listeners(report::Report& report, const Context& context) {
+void add_listeners(report::Report& report, const TableContext& context) {
   if (context.listeners.empty()) return;
   report::Table table;
   table.title = "Listeners";
   table.columns = {context.fd_column(), {"address", Align::kLeft}, {"waiting"},
                    {"backlog"},         {"options", Align::kLeft}, {"remarks", Align::kLeft}};
+  // The accept queue of a listener stands in the fields of its data queues: its length in
+  // recv_queue, its limit in send_queue (sock_diag(7)).
   const std::size_t shown =
       context.view.all ? context.listeners.size() : std::min(context.listeners.size(), kEachMax);
   for (std::size_t at = 0; at < shown; ++at) {
@@ -179,7 +189,8 @@ void add_listeners(report::Report& report, const Context& context) {
   report.add(std::move(table));
 }
 
-report::Table connection_table(const Context& context, const std::vector<const Socket*>& sockets) {
+report::Table connection_table(const TableContext& context,
+                               const std::vector<const Socket*>& sockets) {
   report::Table table;
   table.columns = {context.fd_column(),
                    {"peer", Align::kLeft},
@@ -207,7 +218,7 @@ report::Table connection_table(const Context& context, const std::vector<const S
   return table;
 }
 
-struct Group {
+struct PeerGroup {
   std::uint64_t count = 0, remarks = 0, sent = 0, received = 0;
   std::map<std::string_view, std::uint64_t> states;
   std::map<std::string, std::uint64_t> options;
@@ -217,6 +228,7 @@ struct Group {
 // "ESTABLISHED", or "CLOSE-WAIT 12, ESTABLISHED 3".
 template <class Key>
 std::string mix_text(const std::map<Key, std::uint64_t>& counts) {
+  // A mix of one needs no number: the row's own count says it.
   if (counts.size() == 1) return std::string(counts.begin()->first);
   std::vector<std::pair<std::uint64_t, std::string>> order;
   for (const auto& [name, count] : counts) order.emplace_back(count, std::string(name));
@@ -230,22 +242,25 @@ std::string mix_text(const std::map<Key, std::uint64_t>& counts) {
 
 std::optional<std::uint32_t> quantile(std::vector<std::uint32_t>& values, double q) {
   if (values.empty()) return std::nullopt;
+  // Of integers, without interpolation: the figure is one that some connection has.
   const auto at = static_cast<std::size_t>(q * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
   return values[at];
 }
 
 // One row for each peer and service: "from 10.0.0.5 on :8080", "to 10.0.0.9:5432".
-std::map<std::string, Group> groups_of(const Context& context) {
-  std::map<std::string, Group> groups;
+std::map<std::string, PeerGroup> groups_of(const TableContext& context) {
+  std::map<std::string, PeerGroup> groups;
   for (const Socket* socket : context.connections) {
     const tcp::SocketFacts& facts = socket->facts;
     std::string key = peer_text(facts, context.directions);
+    // Clients use a new port for each connection, so they are grouped by address. A server's port
+    // is part of what it is.
     if (facts.remote.port != 0 && context.directions.inbound(facts)) {
       key = fmt::format("from {}{}", tcp::to_string(facts.remote.address),
                         service_text(facts, context.directions));
     }
-    Group& group = groups[key];
+    PeerGroup& group = groups[key];
     ++group.count;
     group.remarks += socket->remarks.empty() ? 0 : 1;
     group.sent += facts.tcp.bytes_sent.value_or(0);
@@ -257,9 +272,9 @@ std::map<std::string, Group> groups_of(const Context& context) {
   return groups;
 }
 
-report::Table group_table(const Context& context) {
-  std::map<std::string, Group> groups = groups_of(context);
-  std::vector<std::pair<const std::string, Group>*> order;
+report::Table group_table(const TableContext& context) {
+  std::map<std::string, PeerGroup> groups = groups_of(context);
+  std::vector<std::pair<const std::string, PeerGroup>*> order;
   for (auto& group : groups) order.push_back(&group);
   std::stable_sort(order.begin(), order.end(),
                    [](const auto* a, const auto* b) { return a->second.count > b->second.count; });
@@ -276,7 +291,7 @@ report::Table group_table(const Context& context) {
                    {"options", Align::kLeft}};
   const std::size_t shown = std::min(order.size(), context.view.top);
   for (std::size_t at = 0; at < shown; ++at) {
-    Group& group = order[at]->second;
+    PeerGroup& group = order[at]->second;
     table.rows.push_back({text_cell(order[at]->first), report::count_cell(group.count),
                           report::count_cell(group.remarks), ms_cell(quantile(group.rtts, 0.5)),
                           ms_cell(quantile(group.rtts, 1)), bytes_cell(group.sent),
@@ -296,6 +311,7 @@ report::Table group_table(const Context& context) {
 // With the gravest remarks first, then those that have moved the most.
 std::vector<const Socket*> by_interest(std::vector<const Socket*> sockets) {
   const auto rank = [](const Socket* socket) {
+    // Without remarks below the least severe remark, which is 0.
     const int severity =
         socket->remarks.empty() ? -1 : static_cast<int>(socket->remarks.front().severity);
     return std::tuple(severity, socket->facts.tcp.bytes_sent.value_or(0) +
@@ -306,7 +322,7 @@ std::vector<const Socket*> by_interest(std::vector<const Socket*> sockets) {
   return sockets;
 }
 
-void add_connections(report::Report& report, const Context& context) {
+void add_connections(report::Report& report, const TableContext& context) {
   const std::vector<const Socket*>& all = context.connections;
   if (all.empty()) return;
   if (context.view.all || all.size() <= kEachMax) {
@@ -332,7 +348,7 @@ struct Said {
   std::vector<const Socket*> sockets;
 };
 
-void add_remarks(report::Report& report, const Context& context) {
+void add_remarks(report::Report& report, const TableContext& context) {
   std::map<std::string_view, Said> by_code;
   for (const auto* sockets : {&context.listeners, &context.connections}) {
     for (const Socket* socket : *sockets) {
@@ -403,7 +419,7 @@ std::string processes_text(const Snapshot& snapshot) {
   return text.empty() ? "a process that may not be looked into" : text;
 }
 
-std::string summary_of(const Context& context) {
+std::string summary_of(const TableContext& context) {
   std::map<std::string_view, std::uint64_t> states;
   std::uint64_t inbound = 0;
   std::uint64_t remarked = 0;
@@ -429,6 +445,8 @@ std::string summary_of(const Context& context) {
 
 // ---- activity ---------------------------------------------------------------------------------
 
+// The order of the activity table. Bytes decide; segments without data only tell a connection that
+// is probed from one that is silent.
 double activity_of(const Socket& socket) {
   if (!socket.rates) return 0;
   // A segment without data is activity as well.
@@ -441,7 +459,7 @@ Cell count_rate_cell(double per_second, Emphasis emphasis = Emphasis::kNone) {
   return report::number_cell(per_second, per_second < 10 ? 1 : 0, emphasis);
 }
 
-report::Table activity_table(const Context& context) {
+report::Table activity_table(const TableContext& context) {
   std::vector<const Socket*> sockets = context.connections;
   std::stable_sort(sockets.begin(), sockets.end(), [](const Socket* a, const Socket* b) {
     return activity_of(*a) > activity_of(*b);
@@ -473,6 +491,7 @@ report::Table activity_table(const Context& context) {
                           count_rate_cell(rates.rwnd_limited * 100),
                           ms_cell(socket.facts.tcp.rtt_us), rate_cell(waiting)});
   }
+  // Most often every socket's queue is empty.
   if (!unsent) drop_column(table, 8);
   table.notes = {
       "again: segments sent again; rwnd: share of the time that waits for the peer's "
@@ -484,7 +503,7 @@ report::Table activity_table(const Context& context) {
   return table;
 }
 
-std::string activity_summary(const Context& context) {
+std::string activity_summary(const TableContext& context) {
   Rates sum;
   std::uint64_t active = 0;
   for (const Socket* socket : context.connections) {
@@ -506,7 +525,7 @@ std::string activity_summary(const Context& context) {
 }  // namespace
 
 report::Report to_report(const Snapshot& snapshot, const report::RunInfo& run, const View& view) {
-  const Context context(snapshot, view);
+  const TableContext context(snapshot, view);
   report::Report report;
   report.title = "TCP sockets";
   report.run = run;
@@ -519,7 +538,7 @@ report::Report to_report(const Snapshot& snapshot, const report::RunInfo& run, c
 }
 
 std::vector<report::Block> to_activity(const Snapshot& snapshot, const View& view) {
-  const Context context(snapshot, view);
+  const TableContext context(snapshot, view);
   report::Report report;
   report.add(report::Note{report::NoteKind::kNote, activity_summary(context)});
   report.add(activity_table(context));

@@ -15,6 +15,8 @@ struct View {
   std::size_t top = 15;  // rows of a table that leaves some out
 };
 
+// Listeners, connections (each, or by peer above 30), remarks by code, and last what could not be
+// seen.
 report::Report to_report(const Snapshot& snapshot, const report::RunInfo& run, const View& view);
 
 // What the connections do at this moment, the busiest first, for a watch.

@@ -12,6 +12,7 @@ namespace {
 // Where the kernel takes the ports of callers from by default (ip_local_port_range).
 constexpr std::uint16_t kFirstEphemeral = 32'768;
 
+// The inode is part of it: a number that was closed and given out again is another socket.
 using Key = std::tuple<int, int, std::uint32_t>;
 Key key_of(const tcp::SocketFacts& facts) { return {facts.pid, facts.fd, facts.inode}; }
 
@@ -24,6 +25,7 @@ tcp::Runtime runtime_of(const Snapshot& snapshot, int pid) {
 
 template <class T>
 double per_second(std::optional<T> now, std::optional<T> before, Duration apart) {
+  // A counter never falls; if it seems to, the kernel has left it out in one of the looks.
   if (!now || !before || *now <= *before || apart <= Duration{}) return 0;
   return static_cast<double>(*now - *before) / to_seconds(apart);
 }
@@ -47,6 +49,7 @@ Result<Snapshot> look(const probe::SocketSearch& search) {
   std::vector<ProcessInfo> processes;
   for (const int pid : list->pids) {
     const Result<probe::Process> process = probe::Process::open(pid);
+    // A process that has ended since is only missing its name and runtime.
     if (process) processes.push_back({pid, process->name(), probe::detect_runtime(pid)});
   }
   return judge(std::move(*list), std::move(processes));
@@ -92,11 +95,13 @@ Directions::Directions(const Snapshot& snapshot) {
 
 bool Directions::inbound(const tcp::SocketFacts& facts) const {
   if (std::binary_search(listening_.begin(), listening_.end(), facts.local.port)) return true;
+  // Without a listener of our own (a worker that inherited its sockets): the side with the
+  // ephemeral port has called.
   return facts.local.port < kFirstEphemeral && facts.remote.port >= kFirstEphemeral;
 }
 
-Counts count(const Snapshot& snapshot) {
-  Counts counts;
+SocketCounts count(const Snapshot& snapshot) {
+  SocketCounts counts;
   for (const Socket& socket : snapshot.sockets) {
     ++counts.states[tcp::to_string(socket.facts.state)];
     for (const diag::SocketRemark& remark : socket.remarks) ++counts.remarks[remark.code];

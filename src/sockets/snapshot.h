@@ -15,9 +15,11 @@
 #include "base/time.h"
 #include "diag/socket_remarks.h"
 #include "probe/sockets.h"
+#include "tcp/socket_facts.h"
 
 namespace tailward::sockets {
 
+// A process whose sockets were asked for, or that holds one of the port's.
 struct ProcessInfo {
   int pid = 0;
   std::string name;
@@ -34,6 +36,7 @@ struct Rates {
   double rwnd_limited = 0;  // share of the time
 };
 
+// One descriptor. A socket that several processes share occurs once for each of them.
 struct Socket {
   tcp::SocketFacts facts;
   std::vector<diag::SocketRemark> remarks = {};  // worst first
@@ -43,6 +46,8 @@ struct Socket {
 struct Snapshot {
   std::vector<ProcessInfo> processes = {};
   std::vector<Socket> sockets = {};
+  // Not TCP; closed between the listing and the look; and those whose options could not be read for
+  // want of a privilege.
   std::uint64_t unix_sockets = 0, other_sockets = 0, vanished = 0, denied = 0;
   std::optional<Error> why_denied = {};
   std::optional<Duration> apart = {};  // between the two looks
@@ -51,7 +56,7 @@ struct Snapshot {
 // Errors: as those of probe::list_sockets().
 Result<Snapshot> look(const probe::SocketSearch& search);
 
-// Pure: what look() makes of the answers of the system.
+// Pure: what look() makes of the responses of the system.
 Snapshot judge(probe::SocketList list, std::vector<ProcessInfo> processes);
 
 // Adds rates to `now`, and judges by what happened since `earlier` instead of the whole life.
@@ -62,6 +67,8 @@ void compare(Snapshot& now, const Snapshot& earlier, Duration apart);
 class Directions {
  public:
   explicit Directions(const Snapshot& snapshot);
+  // True when the peer called us. Exact with a listener in the snapshot; else the side with an
+  // ephemeral port (32768 and up, Linux's default) is taken for the caller.
   [[nodiscard]] bool inbound(const tcp::SocketFacts& facts) const;
   [[nodiscard]] std::size_t services() const { return listening_.size(); }  // ports listened on
 
@@ -69,13 +76,14 @@ class Directions {
   std::vector<std::uint16_t> listening_;
 };
 
+// Listeners have no peer, no RTT and no rates.
 bool is_listener(const Socket& socket);
 
 // How often each state and each remark occurs.
-struct Counts {
+struct SocketCounts {
   std::map<std::string_view, std::uint64_t> states;
   std::map<std::string_view, std::uint64_t> remarks;
 };
-Counts count(const Snapshot& snapshot);
+SocketCounts count(const Snapshot& snapshot);
 
 }  // namespace tailward::sockets

@@ -48,7 +48,7 @@ inline tcp::SocketFacts connection_facts(int fd, std::uint8_t peer) {
   return facts;
 }
 
-// One listener on port 8080 and so many callers.
+// One listener on port 8080 and `connections` clients.
 inline probe::SocketList service(int connections) {
   probe::SocketList list;
   list.pids = {100};

@@ -23,7 +23,7 @@ struct ShareInterval {
   double high = 1;
 };
 
-// Wilson's score interval of a share (Wilson 1927; Brown, Cai, DasGupta 2001 recommend it for small
+// Wilson's score interval of a share (Wilson 1927; Brown, Cai, DasGupta 2001 recomfix it for small
 // counts). n = 0 gives 0…1. Counts need not be whole: decayed weights will do.
 // REQUIRES: 0 < confidence < 1.
 ShareInterval share_interval(double successes, double n, double confidence = 0.95);

@@ -1,11 +1,11 @@
 // The survival function S(t) = P(latency > t) from samples of which some are censored: known only
-// to have lasted at least so long, because the attempt was cancelled.
+// to have lasted at least that long, because the attempt was cancelled.
 //
 // Kaplan and Meier, "Nonparametric estimation from incomplete observations", JASA 1958, over the
 // buckets of stats/buckets.h: S(t) = Π (1 − finished_i ÷ at_risk_i). Counting losers as finished,
 // or leaving them out, is wrong in the two ways that docs/design/estimation.md shows. Within a
 // bucket, finished samples come before censored ones. It asks for one thing: that what cancels an
-// attempt does not depend on how long that attempt would have taken; a rival's answer does not, a
+// attempt does not depend on how long that attempt would have taken; a rival's response does not, a
 // timeout just above the slow ones' latency does not either, a person's judgement would.
 //
 // Weights decay by decay(), so that old samples fade; they are floats, for 8 bytes a bucket all

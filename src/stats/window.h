@@ -22,7 +22,6 @@ class Turns {
   // Moves to the turn of `now` and says how many turns that is ahead; 0 when it is not ahead. The
   // first call is 0 ahead.
   std::int64_t advance(TimePoint now);
-  [[nodiscard]] std::int64_t current() const { return current_; }
 
  private:
   Duration length_;

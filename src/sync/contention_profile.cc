@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/rng.h"
+#include "base/wall_clock.h"
 
 namespace tailward::sync {
 namespace {
@@ -96,7 +97,7 @@ ContentionSnapshot ContentionProfile::snapshot() const {
   snapshot.waiters = rows_of(waiters_);
   snapshot.sample_every = options_.sample_every;
   snapshot.covered = now() - created_;
-  snapshot.taken_unix_ns = unix_time_ns();
+  snapshot.taken_unix_ns = wall_clock_now().count();
   return snapshot;
 }
 

@@ -4,8 +4,6 @@
 // while the thread waits. So locks stamp for themselves, and only when they are contended.
 #pragma once
 
-#include <cstdint>
-
 #include "base/time.h"
 
 namespace tailward::sync {
@@ -15,8 +13,5 @@ using StampSource = TimePoint (*)();
 
 // CLOCK_MONOTONIC, about 25 ns.
 TimePoint stamp();
-
-// Nanoseconds since 1970, UTC: the date of a profile file, never the end of an interval.
-std::int64_t unix_time_ns();
 
 }  // namespace tailward::sync

@@ -14,18 +14,22 @@
 #include <cerrno>
 #include <cstring>
 
-#include "treat/stamp.h"
+#include "base/wall_clock.h"
 
 namespace tailward::treat {
 namespace {
 
+// Both ends are the same program after fork(), so the records need no version.
 enum class Order : std::uint32_t { kPing, kTrack, kApply, kRestore, kFinish, kKeep };
 
+// A delayed ACK waits 40 ms at least (TCP_DELACK_MIN, net/tcp.h), so an ACK that is quick again
+// after 10 ms is never late. 50 µs for each connection: 200 are refreshed every 10 ms, 2,000 every
+// 100 ms, and the guardian takes the same share of a core.
 constexpr Duration kRefreshEvery = std::chrono::milliseconds(10);
 constexpr Duration kRefreshPerConnection = std::chrono::microseconds(50);
 
-// Longer than any answer takes: the guardian makes no call that waits.
-constexpr timeval kAnswerTimeout{30, 0};
+// Longer than any response takes: the guardian makes no call that waits.
+constexpr timeval kResponseTimeout{30, 0};
 
 // What a terminal or an administrator sends to the starter's whole group must not reach it.
 void detach() {
@@ -85,94 +89,99 @@ Result<std::unique_ptr<Guardian>> Guardian::start(const std::vector<probe::Proce
   }
   probe::Descriptor ours(ends[0]);
   probe::Descriptor theirs(ends[1]);
-  static_cast<void>(
-      ::setsockopt(ours.get(), SOL_SOCKET, SO_RCVTIMEO, &kAnswerTimeout, sizeof kAnswerTimeout));
+  static_cast<void>(::setsockopt(ours.get(), SOL_SOCKET, SO_RCVTIMEO, &kResponseTimeout,
+                                 sizeof kResponseTimeout));
   const pid_t child = ::fork();
   if (child < 0) {
     return fail(ErrorKind::kOverloaded, fmt::format("no guardian: {}", std::strerror(errno)));
   }
+  // The child has one thread and calls no exit handlers: _exit().
   if (child == 0) {
     ::close(ours.release());
     detach();
-    serve(theirs.get(), Ledger(processes, std::move(settings)), patience);
+    serve(theirs.get(), UndoLog(processes, std::move(settings)), patience);
     ::_exit(0);
   }
   return std::unique_ptr<Guardian>(
-      new Guardian(child, std::move(ours), Ledger(processes, std::move(settings))));
+      new Guardian(child, std::move(ours), UndoLog(processes, std::move(settings))));
 }
 
-void Guardian::serve(int socket, Ledger ledger, Duration patience) {
+void Guardian::serve(int socket, UndoLog log, Duration patience) {
   Duration silence{0};
   while (silence < patience) {
-    const Duration wait = ledger.refreshed() == 0 ? patience : refresh_period(ledger.refreshed());
+    // Without anything to refresh it sleeps until a message comes or the patience ends.
+    const Duration wait = log.refreshed() == 0 ? patience : refresh_period(log.refreshed());
     pollfd state{socket, POLLIN, 0};
     const int ready = ::poll(&state, 1, milliseconds(wait));
     if (ready < 0 && errno != EINTR) break;
     if (ready <= 0) {
       if (ready == 0) silence += wait;
-      ledger.refresh();
+      log.refresh();
       continue;
     }
     Request request;
+    // The starter is gone: recv() returns 0 when its end of the pair closes.
     if (!receive_whole(socket, request)) break;
     silence = Duration{0};
     if (request.order == Order::kFinish || request.order == Order::kKeep) {
       const bool keep = request.order == Order::kKeep;
-      static_cast<void>(send_whole(socket, keep ? ledger.keep_all() : ledger.restore_all()));
+      static_cast<void>(send_whole(socket, keep ? log.keep_all() : log.restore_all()));
       return;
     }
-    Reply reply;
-    if (request.order == Order::kTrack) reply = ledger.track(request.target);
-    if (request.order == Order::kApply) reply = ledger.apply(request.id);
-    if (request.order == Order::kRestore) reply = ledger.restore(request.id);
-    if (!send_whole(socket, reply)) break;
+    StepResult result;
+    if (request.order == Order::kTrack) result = log.track(request.target);
+    if (request.order == Order::kApply) result = log.apply(request.id);
+    if (request.order == Order::kRestore) result = log.restore(request.id);
+    if (!send_whole(socket, result)) break;
   }
-  static_cast<void>(ledger.restore_all());
+  static_cast<void>(log.restore_all());
 }
 
 template <class T>
-bool Guardian::ask(const Request& request, T& answer) {
+bool Guardian::ask(const Request& request, T& response) {
   if (lost_ || finished_) return false;
-  if (send_whole(socket_.get(), request) && receive_whole(socket_.get(), answer)) return true;
+  if (send_whole(socket_.get(), request) && receive_whole(socket_.get(), response)) return true;
+  // Once lost it stays lost: a late response would be taken for the next one's.
   lost_ = true;
   return false;
 }
 
-Reply Guardian::lost_reply() {
+StepResult Guardian::lost_result() {
   constexpr std::string_view kText = "the guardian process was killed";
-  Reply reply;
-  reply.at = wall_stamp();
-  std::copy(kText.begin(), kText.end(), reply.message.begin());
-  return reply;
+  StepResult result;
+  result.at = wall_clock_now();
+  std::copy(kText.begin(), kText.end(), result.message.begin());
+  return result;
 }
 
-Reply Guardian::track(const Target& target) {
-  Reply reply;
-  if (!ask({Order::kTrack, 0, target}, reply)) return lost_reply();
-  mirror_.adopt_track(target, reply);
-  return reply;
+StepResult Guardian::track(const Target& target) {
+  StepResult result;
+  if (!ask({Order::kTrack, 0, target}, result)) return lost_result();
+  mirror_.adopt_track(target, result);
+  return result;
 }
 
-Reply Guardian::apply(std::uint32_t id) {
+StepResult Guardian::apply(std::uint32_t id) {
+  // Before the order: should the guardian be killed while it works, the change counts as made.
   mirror_.expect_apply(id);
-  Reply reply;
-  if (!ask({Order::kApply, id}, reply)) return lost_reply();
-  mirror_.adopt_apply(id, reply);
-  return reply;
+  StepResult result;
+  if (!ask({Order::kApply, id}, result)) return lost_result();
+  mirror_.adopt_apply(id, result);
+  return result;
 }
 
-Reply Guardian::restore(std::uint32_t id) {
-  Reply reply;
-  if (!ask({Order::kRestore, id}, reply)) return lost_reply();
-  if (reply.outcome != Outcome::kFailed && reply.outcome != Outcome::kDenied) {
+StepResult Guardian::restore(std::uint32_t id) {
+  StepResult result;
+  if (!ask({Order::kRestore, id}, result)) return lost_result();
+  if (result.outcome != StepOutcome::kFailed && result.outcome != StepOutcome::kDenied) {
     mirror_.adopt_restore(id);
   }
-  return reply;
+  return result;
 }
 
 bool Guardian::ping() {
-  Reply reply;
-  return ask({Order::kPing}, reply);
+  StepResult result;
+  return ask({Order::kPing}, result);
 }
 
 Rollback Guardian::finish(bool keep) {

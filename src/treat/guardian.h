@@ -15,15 +15,15 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "probe/sockets.h"
-#include "treat/ledger.h"
+#include "treat/undo_log.h"
 
 namespace tailward::treat {
 
 // Messages to a guardian come at least this often, or it takes its starter for stopped.
 inline constexpr Duration kGuardianPatience = std::chrono::seconds(20);
 
-// How often a fleeting option is set again on each of so many connections: every 10 ms, and with
-// very many less often, so that it takes a small part of one core.
+// How often a non-sticky option is set again on each connection: every 10 ms, and less often with
+// very many connections, so that it takes a small part of one core.
 Duration refresh_period(std::size_t connections);
 
 class Guardian {
@@ -38,9 +38,9 @@ class Guardian {
   Guardian& operator=(const Guardian&) = delete;
 
   // Notes the old values. With kDone, `id` names the connection from now on; nothing is changed.
-  Reply track(const Target& target);
-  Reply apply(std::uint32_t id);
-  Reply restore(std::uint32_t id);
+  StepResult track(const Target& target);
+  StepResult apply(std::uint32_t id);
+  StepResult restore(std::uint32_t id);
   // "I am still here." False when the guardian is lost; then call finish().
   bool ping();
   // Undoes everything, or leaves it if `keep`; and ends the guardian. Once.
@@ -52,18 +52,18 @@ class Guardian {
 
  private:
   struct Request;
-  Guardian(int pid, probe::Descriptor socket, Ledger mirror)
+  Guardian(int pid, probe::Descriptor socket, UndoLog mirror)
       : pid_(pid), socket_(std::move(socket)), mirror_(std::move(mirror)) {}
 
-  static void serve(int socket, Ledger ledger, Duration patience);
+  static void serve(int socket, UndoLog log, Duration patience);
   template <class T>
-  bool ask(const Request& request, T& answer);
-  [[nodiscard]] Reply lost_reply();
+  bool ask(const Request& request, T& response);
+  [[nodiscard]] StepResult lost_result();
   void wait_for_end();
 
   int pid_;
   probe::Descriptor socket_;
-  Ledger mirror_;  // what it was told to do, for the case that it is lost
+  UndoLog mirror_;  // what it was told to do, for the case that it is lost
   bool lost_ = false;
   bool finished_ = false;
 };

@@ -50,19 +50,19 @@ TEST_F(GuardianTest, SetsAgainOnlyWhatIsChangedAndStillThere) {
   const auto one = victim_.connect();
   const auto two = victim_.connect();
   settings_ = parse_settings("quickack=1").value();
-  Ledger ledger(processes_, settings_);
+  UndoLog log(processes_, settings_);
   for (const auto& connection : {one, two}) {
     victim_.set(connection.target.fd, {Option::kQuickack, 0});
-    ASSERT_EQ(ledger.track(connection.target).outcome, Outcome::kDone);
+    ASSERT_EQ(log.track(connection.target).outcome, StepOutcome::kDone);
   }
-  EXPECT_EQ(ledger.refreshed(), 0u);
-  ASSERT_EQ(ledger.apply(0).outcome, Outcome::kDone);
-  ASSERT_EQ(ledger.apply(1).outcome, Outcome::kDone);
-  EXPECT_EQ(ledger.refreshed(), 2u);
+  EXPECT_EQ(log.refreshed(), 0u);
+  ASSERT_EQ(log.apply(0).outcome, StepOutcome::kDone);
+  ASSERT_EQ(log.apply(1).outcome, StepOutcome::kDone);
+  EXPECT_EQ(log.refreshed(), 2u);
   victim_.close(one.target.fd);
-  ledger.refresh();
-  EXPECT_EQ(ledger.refreshed(), 1u);
-  EXPECT_EQ(ledger.restore_all().closed, 1u);
+  log.refresh();
+  EXPECT_EQ(log.refreshed(), 1u);
+  EXPECT_EQ(log.restore_all().closed, 1u);
   EXPECT_EQ(refresh_period(200), std::chrono::milliseconds(10));
   EXPECT_EQ(refresh_period(1000), std::chrono::milliseconds(50));
 }
@@ -70,17 +70,17 @@ TEST_F(GuardianTest, SetsAgainOnlyWhatIsChangedAndStillThere) {
 TEST_F(GuardianTest, NotesThenChangesThenRestores) {
   const auto connection = victim_.connect();
   const auto guardian = start("nodelay=1");
-  const Reply noted = guardian->track(connection.target);
-  ASSERT_EQ(noted.outcome, Outcome::kDone) << noted.text();
+  const StepResult noted = guardian->track(connection.target);
+  ASSERT_EQ(noted.outcome, StepOutcome::kDone) << noted.text();
   EXPECT_EQ(noted.before[0].value, 0);
   EXPECT_EQ(nodelay(connection), 0);
-  const Reply applied = guardian->apply(noted.id);
-  EXPECT_EQ(applied.outcome, Outcome::kDone) << applied.text();
+  const StepResult applied = guardian->apply(noted.id);
+  EXPECT_EQ(applied.outcome, StepOutcome::kDone) << applied.text();
   EXPECT_EQ(applied.after[0].value, 1);
   EXPECT_EQ(nodelay(connection), 1);
-  EXPECT_EQ(guardian->restore(noted.id).outcome, Outcome::kDone);
+  EXPECT_EQ(guardian->restore(noted.id).outcome, StepOutcome::kDone);
   EXPECT_EQ(nodelay(connection), 0);
-  EXPECT_EQ(guardian->apply(noted.id).outcome, Outcome::kDone);
+  EXPECT_EQ(guardian->apply(noted.id).outcome, StepOutcome::kDone);
   EXPECT_EQ(nodelay(connection), 1);
   const Rollback rollback = guardian->finish(false);
   EXPECT_EQ(rollback.restored, 1u);
@@ -122,13 +122,13 @@ TEST_F(GuardianTest, RestoresEveryOptionToItsOldValue) {
       old.push_back(victim_.read(connection.target.fd, one.option));
     }
     const auto guardian = start(treatment);
-    const Reply noted = guardian->track(connection.target);
-    ASSERT_EQ(noted.outcome, Outcome::kDone) << noted.text();
-    const Reply applied = guardian->apply(noted.id);
-    ASSERT_EQ(applied.outcome, Outcome::kDone) << applied.text();
+    const StepResult noted = guardian->track(connection.target);
+    ASSERT_EQ(noted.outcome, StepOutcome::kDone) << noted.text();
+    const StepResult applied = guardian->apply(noted.id);
+    ASSERT_EQ(applied.outcome, StepOutcome::kDone) << applied.text();
     for (const Setting& one : settings_) {
       const State now = victim_.read(connection.target.fd, one.option);
-      EXPECT_TRUE(is_fleeting(one.option) ? now.value == 1 : satisfies(now, one))
+      EXPECT_TRUE(is_non_sticky(one.option) ? now.value == 1 : satisfies(now, one))
           << to_string(one.option, now);
     }
     EXPECT_TRUE(guardian->finish(false).complete());
@@ -144,11 +144,11 @@ TEST_F(GuardianTest, RestoresEveryOptionToItsOldValue) {
 TEST_F(GuardianTest, RestoresTheTimersOfNewerKernels) {
   const auto connection = victim_.connect();
   const auto guardian = start("rto_min_us=20ms,delack_max_us=20ms");
-  const Reply noted = guardian->track(connection.target);
+  const StepResult noted = guardian->track(connection.target);
   if (noted.text().find("does not have it") != std::string::npos) {
     GTEST_SKIP() << "this kernel has no TCP_RTO_MIN_US";
   }
-  ASSERT_EQ(guardian->apply(noted.id).outcome, Outcome::kDone);
+  ASSERT_EQ(guardian->apply(noted.id).outcome, StepOutcome::kDone);
   EXPECT_EQ(victim_.read(connection.target.fd, Option::kRtoMin).value, 20'000);
   EXPECT_EQ(guardian->finish(false).restored, 1u);
   EXPECT_EQ(victim_.read(connection.target.fd, Option::kRtoMin), noted.before[0]);
@@ -165,7 +165,7 @@ TEST_F(GuardianTest, RestoresEverythingWhenItsStarterIsKilled) {
     const auto guardian = start("nodelay=1,sndbuf=64KiB");
     int pid = guardian->pid();
     for (const Target& target : {one.target, two.target}) {
-      if (guardian->apply(guardian->track(target).id).outcome != Outcome::kDone) pid = -1;
+      if (guardian->apply(guardian->track(target).id).outcome != StepOutcome::kDone) pid = -1;
     }
     if (::write(told[1], &pid, sizeof pid) != sizeof pid) ::_exit(1);
     while (true) ::pause();
@@ -188,10 +188,10 @@ TEST_F(GuardianTest, RestoresEverythingWhenItsStarterIsKilled) {
 TEST_F(GuardianTest, IsNotReachedByWhatItsStartersTerminalSends) {
   const auto connection = victim_.connect();
   const auto guardian = start("nodelay=1");
-  const Reply noted = guardian->track(connection.target);
+  const StepResult noted = guardian->track(connection.target);
   EXPECT_NE(::getsid(guardian->pid()), ::getsid(0));
   for (const int number : {SIGINT, SIGHUP, SIGTERM, SIGQUIT}) ::kill(guardian->pid(), number);
-  EXPECT_EQ(guardian->apply(noted.id).outcome, Outcome::kDone);
+  EXPECT_EQ(guardian->apply(noted.id).outcome, StepOutcome::kDone);
   EXPECT_EQ(guardian->finish(false).restored, 1u);
   EXPECT_FALSE(guardian->lost());
 }
@@ -199,8 +199,8 @@ TEST_F(GuardianTest, IsNotReachedByWhatItsStartersTerminalSends) {
 TEST_F(GuardianTest, IsReplacedByItsStarterWhenItIsKilledItself) {
   const auto connection = victim_.connect();
   const auto guardian = start("nodelay=1");
-  const Reply noted = guardian->track(connection.target);
-  ASSERT_EQ(guardian->apply(noted.id).outcome, Outcome::kDone);
+  const StepResult noted = guardian->track(connection.target);
+  ASSERT_EQ(guardian->apply(noted.id).outcome, StepOutcome::kDone);
   ::kill(guardian->pid(), SIGKILL);
   ASSERT_TRUE(ends(guardian->pid()));
   EXPECT_FALSE(guardian->ping());
@@ -214,8 +214,8 @@ TEST_F(GuardianTest, IsReplacedByItsStarterWhenItIsKilledItself) {
 TEST_F(GuardianTest, RestoresEverythingWhenItsStarterIsSilentForTooLong) {
   const auto connection = victim_.connect();
   const auto guardian = start("nodelay=1", std::chrono::milliseconds(300));
-  const Reply noted = guardian->track(connection.target);
-  ASSERT_EQ(guardian->apply(noted.id).outcome, Outcome::kDone);
+  const StepResult noted = guardian->track(connection.target);
+  ASSERT_EQ(guardian->apply(noted.id).outcome, StepOutcome::kDone);
   ASSERT_TRUE(ends(guardian->pid()));
   EXPECT_EQ(nodelay(connection), 0);
   EXPECT_TRUE(guardian->finish(false).complete());
@@ -224,8 +224,8 @@ TEST_F(GuardianTest, RestoresEverythingWhenItsStarterIsSilentForTooLong) {
 TEST_F(GuardianTest, HoldsNoConnectionOpenThatItsOwnerCloses) {
   const auto connection = victim_.connect();
   const auto guardian = start("nodelay=1,quickack=1");
-  const Reply noted = guardian->track(connection.target);
-  ASSERT_EQ(guardian->apply(noted.id).outcome, Outcome::kDone);
+  const StepResult noted = guardian->track(connection.target);
+  ASSERT_EQ(guardian->apply(noted.id).outcome, StepOutcome::kDone);
   victim_.close(connection.target.fd);
   pollfd state{connection.peer, POLLIN, 0};
   ASSERT_EQ(::poll(&state, 1, kDeadlineMs), 1);
@@ -240,9 +240,9 @@ TEST_F(GuardianTest, DoesNotTouchAnotherSocketThatGotTheNumber) {
   const auto before = victim_.connect();
   const auto after = victim_.connect();
   const auto guardian = start("nodelay=1");
-  const Reply noted = guardian->track(before.target);
+  const StepResult noted = guardian->track(before.target);
   victim_.replace(before.target.fd, after.target.fd);
-  EXPECT_EQ(guardian->apply(noted.id).outcome, Outcome::kClosed);
+  EXPECT_EQ(guardian->apply(noted.id).outcome, StepOutcome::kClosed);
   EXPECT_EQ(nodelay(before), 0);
 }
 
@@ -250,8 +250,8 @@ TEST_F(GuardianTest, DoesNotRestoreIntoAnotherSocketThatGotTheNumber) {
   const auto before = victim_.connect();
   const auto after = victim_.connect();
   const auto guardian = start("nodelay=1");
-  const Reply noted = guardian->track(before.target);
-  ASSERT_EQ(guardian->apply(noted.id).outcome, Outcome::kDone);
+  const StepResult noted = guardian->track(before.target);
+  ASSERT_EQ(guardian->apply(noted.id).outcome, StepOutcome::kDone);
   victim_.set(after.target.fd, {Option::kNodelay, 1});
   victim_.replace(before.target.fd, after.target.fd);
   EXPECT_EQ(guardian->finish(false).closed, 1u);
@@ -262,16 +262,16 @@ TEST_F(GuardianTest, DoesNotTrackASocketThatIsNotTheOneChosen) {
   auto connection = victim_.connect();
   const auto guardian = start("nodelay=1");
   connection.target.inode += 1;
-  EXPECT_EQ(guardian->track(connection.target).outcome, Outcome::kClosed);
+  EXPECT_EQ(guardian->track(connection.target).outcome, StepOutcome::kClosed);
   connection.target.fd = 999;
-  EXPECT_EQ(guardian->track(connection.target).outcome, Outcome::kClosed);
+  EXPECT_EQ(guardian->track(connection.target).outcome, StepOutcome::kClosed);
 }
 
 TEST_F(GuardianTest, FindsAConnectionAgainThatWasHandedToAnotherProcess) {
   const auto connection = victim_.connect();
   const auto guardian = start("nodelay=1");
-  const Reply noted = guardian->track(connection.target);
-  ASSERT_EQ(guardian->apply(noted.id).outcome, Outcome::kDone);
+  const StepResult noted = guardian->track(connection.target);
+  ASSERT_EQ(guardian->apply(noted.id).outcome, StepOutcome::kDone);
   victim_.hand_over(connection.target.fd);
   EXPECT_EQ(nodelay(connection), 1);
   EXPECT_EQ(guardian->finish(false).restored, 1u);
@@ -301,8 +301,8 @@ TEST_F(GuardianTest, FindsAConnectionOfAnEndedProcessAgainInItsNetworkNamespace)
   processes_.push_back(probe::Process::open(elsewhere->pid()).value());
   const auto connection = elsewhere->connect();
   const auto guardian = start("nodelay=1");
-  const Reply noted = guardian->track(connection.target);
-  ASSERT_EQ(guardian->apply(noted.id).outcome, Outcome::kDone);
+  const StepResult noted = guardian->track(connection.target);
+  ASSERT_EQ(guardian->apply(noted.id).outcome, StepOutcome::kDone);
   elsewhere->hand_over(connection.target.fd);
   elsewhere->end();
   ASSERT_EQ(elsewhere->read(connection.target.fd, Option::kNodelay).value, 1);
@@ -316,8 +316,8 @@ TEST_F(GuardianTest, LeavesWhatTheProcessSetMeanwhile) {
   const auto connection = victim_.connect();
   victim_.set(connection.target.fd, {Option::kSndbuf, 8192});
   const auto guardian = start("sndbuf=64KiB");
-  const Reply noted = guardian->track(connection.target);
-  ASSERT_EQ(guardian->apply(noted.id).outcome, Outcome::kDone);
+  const StepResult noted = guardian->track(connection.target);
+  ASSERT_EQ(guardian->apply(noted.id).outcome, StepOutcome::kDone);
   victim_.set(connection.target.fd, {Option::kSndbuf, 20'000});
   const Rollback rollback = guardian->finish(false);
   EXPECT_EQ(rollback.own, 1u);
@@ -328,16 +328,16 @@ TEST_F(GuardianTest, DoesNotTreatAnOptionThatTheProcessChangesItself) {
   const auto connection = victim_.connect();
   const auto guardian = start("cork=0");
   victim_.set(connection.target.fd, {Option::kCork, 1});
-  const Reply noted = guardian->track(connection.target);
+  const StepResult noted = guardian->track(connection.target);
   victim_.set(connection.target.fd, {Option::kCork, 0});
-  EXPECT_EQ(guardian->apply(noted.id).outcome, Outcome::kOwn);
+  EXPECT_EQ(guardian->apply(noted.id).outcome, StepOutcome::kOwn);
   EXPECT_EQ(guardian->finish(false).unchanged, 1u);
 }
 
 TEST_F(GuardianTest, KeepsTheChangeWhenItIsToldTo) {
   const auto connection = victim_.connect();
   const auto guardian = start("nodelay=1");
-  ASSERT_EQ(guardian->apply(guardian->track(connection.target).id).outcome, Outcome::kDone);
+  ASSERT_EQ(guardian->apply(guardian->track(connection.target).id).outcome, StepOutcome::kDone);
   const Rollback rollback = guardian->finish(true);
   EXPECT_EQ(rollback.kept, 1u);
   EXPECT_FALSE(rollback.complete());
@@ -348,7 +348,7 @@ TEST_F(GuardianTest, LeavesAloneWhatIsAlreadySo) {
   const auto connection = victim_.connect();
   victim_.set(connection.target.fd, {Option::kNodelay, 1});
   const auto guardian = start("nodelay=1");
-  EXPECT_EQ(guardian->apply(guardian->track(connection.target).id).outcome, Outcome::kAlready);
+  EXPECT_EQ(guardian->apply(guardian->track(connection.target).id).outcome, StepOutcome::kAlready);
   EXPECT_EQ(guardian->finish(false).unchanged, 1u);
   EXPECT_EQ(nodelay(connection), 1);
 }
@@ -356,8 +356,8 @@ TEST_F(GuardianTest, LeavesAloneWhatIsAlreadySo) {
 TEST_F(GuardianTest, RefusesBeforeAnyChangeWhatTheKernelWouldRefuse) {
   const auto connection = victim_.connect();
   const auto guardian = start("nodelay=1,rto_min_us=1");
-  const Reply noted = guardian->track(connection.target);
-  EXPECT_NE(noted.outcome, Outcome::kDone);
+  const StepResult noted = guardian->track(connection.target);
+  EXPECT_NE(noted.outcome, StepOutcome::kDone);
   EXPECT_THAT(noted.text(), HasSubstr("rto_min_us"));
   EXPECT_EQ(nodelay(connection), 0);
 }
@@ -366,28 +366,28 @@ TEST_F(GuardianTest, DoesNotTreatABufferThatHasGrownBeyondWhatItCouldBeGivenAgai
   if (::geteuid() != 0) GTEST_SKIP() << "only root can let a buffer grow beyond the limit";
   const auto connection = victim_.connect();
   settings_ = parse_settings("sndbuf=64KiB").value();
-  Ledger ledger(processes_, settings_);
-  ASSERT_EQ(ledger.track(connection.target).outcome, Outcome::kDone);
+  UndoLog log(processes_, settings_);
+  ASSERT_EQ(log.track(connection.target).outcome, StepOutcome::kDone);
   // As autotuning does it on a long fast path.
   victim_.set(connection.target.fd, {Option::kSndbuf, 64 << 20});
   victim_.set(connection.target.fd, {Option::kSndbuf, 0, true});
   const State grown = victim_.read(connection.target.fd, Option::kSndbuf);
   ASSERT_EQ(grown, (State{128 << 20, false}));
-  Reply reply;
+  StepResult result;
   std::thread([&] {
     testing::drop_capability(CAP_NET_ADMIN);  // this thread's only
-    reply = ledger.apply(0);
+    result = log.apply(0);
   }).join();
-  EXPECT_EQ(reply.outcome, Outcome::kNotRestorable) << reply.text();
-  EXPECT_THAT(reply.text(), HasSubstr("CAP_NET_ADMIN"));
+  EXPECT_EQ(result.outcome, StepOutcome::kNotRestorable) << result.text();
+  EXPECT_THAT(result.text(), HasSubstr("CAP_NET_ADMIN"));
   EXPECT_EQ(victim_.read(connection.target.fd, Option::kSndbuf), grown);
-  EXPECT_EQ(ledger.restore_all().unchanged, 1u);
+  EXPECT_EQ(log.restore_all().unchanged, 1u);
 }
 
 TEST_F(GuardianTest, FindsNothingToRestoreWhenTheProcessHasEnded) {
   const auto connection = victim_.connect();
   const auto guardian = start("nodelay=1");
-  ASSERT_EQ(guardian->apply(guardian->track(connection.target).id).outcome, Outcome::kDone);
+  ASSERT_EQ(guardian->apply(guardian->track(connection.target).id).outcome, StepOutcome::kDone);
   victim_.end();
   const Rollback rollback = guardian->finish(false);
   EXPECT_EQ(rollback.closed, 1u);

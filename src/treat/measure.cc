@@ -25,6 +25,7 @@ std::vector<const Subject*> subjects_of(const diag::PacketAnalysis& packets,
   }
   std::vector<const Subject*> found;
   for (const diag::ConnectionSummary& one : packets.connections) {
+    // Without the SYN the analyser guesses which side is the server. Both ways round are tried.
     auto at = known.find({one.server, one.client});
     if (at == known.end()) at = known.find({one.client, one.server});
     found.push_back(at == known.end() ? nullptr : at->second);
@@ -34,6 +35,7 @@ std::vector<const Subject*> subjects_of(const diag::PacketAnalysis& packets,
 
 void compare(Measurement& measured, const Windows& windows, Rng& rng) {
   if (windows.before_is_control) {
+    // There is no control group: the same connections before the change stand in for it.
     measured.untreated = std::exchange(measured.treated_before, {});
   }
   measured.effect = median_effect(measured.treated.clusters, measured.untreated.clusters, rng);
@@ -44,7 +46,7 @@ void compare(Measurement& measured, const Windows& windows, Rng& rng) {
 void add_slices(Measurement& measured, const std::vector<Cluster>& by_slice,
                 const Windows& windows) {
   for (std::size_t i = 0; i < by_slice.size(); ++i) {
-    Group& group = windows.slices[i].treated ? measured.treated : measured.untreated;
+    LatencyGroup& group = windows.slices[i].treated ? measured.treated : measured.untreated;
     group.add(by_slice[i]);
   }
 }
@@ -56,37 +58,40 @@ struct ByConnection {
 
 }  // namespace
 
-std::string_view to_string(Source source) {
-  return source == Source::kPackets ? "packets" : "tcp_info";
+std::string_view to_string(MeasuredFrom source) {
+  return source == MeasuredFrom::kPackets ? "packets" : "tcp_info";
 }
 
-void Group::add(Cluster cluster) {
+void LatencyGroup::add(Cluster cluster) {
   if (cluster.empty()) return;
   count += cluster.size();
   clusters.push_back(std::move(cluster));
 }
 
-std::vector<Duration> Group::sorted() const {
+std::vector<Duration> LatencyGroup::sorted() const {
   std::vector<Duration> all;
   for (const Cluster& one : clusters) all.insert(all.end(), one.begin(), one.end());
   std::sort(all.begin(), all.end());
   return all;
 }
 
-Duration Group::quantile(double q) const {
+Duration LatencyGroup::quantile(double q) const {
   if (count == 0) return Duration{0};
   return sorted()[stats::nearest_rank(count, q) - 1];
 }
 
-stats::DurationInterval Group::quantile_interval(double q) const {
+stats::DurationInterval LatencyGroup::quantile_interval(double q) const {
   if (count == 0) return {{}, {}, false};
   const std::vector<Duration> all = sorted();
   const stats::RankInterval ranks = stats::quantile_ranks(count, q);
+  // With few latencies a rank can lie outside of them. The end is then the smallest or the largest
+  // one, and the third field says that the interval is open there.
   return {all[std::max<std::uint64_t>(ranks.low, 1) - 1], all[std::min(ranks.high, count) - 1],
           ranks.low >= 1 && ranks.high <= count};
 }
 
 Duration latency_of(const diag::Turn& turn) {
+  // See docs/design/treat.md: a healthy delayed ACK (40 ms) is no part of what a client waits.
   return waited_for_data(turn) ? turn.total : turn.total - turn.tail;
 }
 
@@ -106,6 +111,7 @@ Measurement measure_turns(const diag::PacketAnalysis& packets, std::span<const S
     const Duration latency = latency_of(turn);
     for (std::size_t i = 0; i < windows.slices.size(); ++i) {
       const Slice& slice = windows.slices[i];
+      // The connection was still as before when this turn began.
       if (slice.treated && turn.began < subject->since) continue;
       if (slice.window.holds(turn.began, end)) by_slice[i].push_back(latency);
     }
@@ -114,6 +120,7 @@ Measurement measure_turns(const diag::PacketAnalysis& packets, std::span<const S
       by_connection[subject].during.push_back(latency);
     }
   }
+  // The analyser keeps a limited sample of turns.
   measured.turns_dropped = packets.turns_seen - std::min(packets.turns_seen, packets.turns.size());
   add_slices(measured, by_slice, windows);
   // In the order of the subjects, so that the draws of the bootstrap replay.
@@ -132,12 +139,13 @@ Measurement measure_turns(const diag::PacketAnalysis& packets, std::span<const S
 namespace {
 
 // Busy time for each segment between two looks at a connection.
-std::optional<Duration> busy_between(const std::map<std::uint32_t, Snapshot>& earlier,
-                                     const std::map<std::uint32_t, Snapshot>& later,
+std::optional<Duration> busy_between(const std::map<std::uint32_t, BusyTime>& earlier,
+                                     const std::map<std::uint32_t, BusyTime>& later,
                                      std::uint32_t inode) {
   const auto a = earlier.find(inode);
   const auto b = later.find(inode);
   if (a == earlier.end() || b == later.end()) return std::nullopt;
+  // No segment with data was sent, or the inode belongs to another socket by now.
   if (b->second.segments <= a->second.segments || b->second.busy_us < a->second.busy_us) {
     return std::nullopt;
   }
@@ -147,16 +155,17 @@ std::optional<Duration> busy_between(const std::map<std::uint32_t, Snapshot>& ea
 
 }  // namespace
 
-Measurement measure_tcp_info(std::span<const std::vector<Snapshot>> at,
+Measurement measure_tcp_info(std::span<const std::vector<BusyTime>> at,
                              std::span<const Subject> subjects, const Windows& windows, Rng& rng) {
   Measurement measured;
-  measured.source = Source::kTcpInfo;
-  std::vector<std::map<std::uint32_t, Snapshot>> looks;
-  for (const std::vector<Snapshot>& look : at) {
+  measured.source = MeasuredFrom::kTcpInfo;
+  std::vector<std::map<std::uint32_t, BusyTime>> looks;
+  for (const std::vector<BusyTime>& look : at) {
     auto& by_inode = looks.emplace_back();
-    for (const Snapshot& one : look) by_inode[one.inode] = one;
+    for (const BusyTime& one : look) by_inode[one.inode] = one;
   }
-  const auto add = [&](std::size_t from, const Subject& subject, Group& group) {
+  // One look precedes the change, one is at the change, one at the end: `from` is 0 or 1.
+  const auto add = [&](std::size_t from, const Subject& subject, LatencyGroup& group) {
     if (from + 1 >= looks.size()) return;
     const auto busy = busy_between(looks[from], looks[from + 1], subject.inode);
     if (busy) group.add({*busy});

@@ -50,7 +50,7 @@ struct Subject {
   Duration since{};    // counts as treated from here on
 };
 
-struct Group {
+struct LatencyGroup {
   std::vector<Cluster> clusters;  // none is empty
   std::uint64_t count = 0;        // of latencies
   void add(Cluster cluster);
@@ -63,16 +63,16 @@ struct Group {
   [[nodiscard]] std::vector<Duration> sorted() const;
 };
 
-enum class Source { kPackets, kTcpInfo };
-std::string_view to_string(Source source);
+enum class MeasuredFrom { kPackets, kTcpInfo };
+std::string_view to_string(MeasuredFrom source);
 
 struct Measurement {
-  Source source = Source::kPackets;
-  Group treated;
-  Group untreated;
+  MeasuredFrom source = MeasuredFrom::kPackets;
+  LatencyGroup treated;
+  LatencyGroup untreated;
   // Before the change.
-  Group treated_before;
-  Group untreated_before;
+  LatencyGroup treated_before;
+  LatencyGroup untreated_before;
   std::optional<Effect> effect;
   std::optional<Effect> before;      // of the halves before the change: should be none
   std::uint64_t turns = 0;           // on connections that were watched
@@ -81,7 +81,7 @@ struct Measurement {
 };
 
 // The time that a client waited for this turn: all of it, less the time from the last byte of the
-// answer to its acknowledgement, which nobody waits for, unless data were lost or had to wait.
+// response to its acknowledgement, which nobody waits for, unless data were lost or had to wait.
 Duration latency_of(const diag::Turn& turn);
 
 // Requests on the wire. Those that are not wholly within a window are left out.
@@ -89,7 +89,7 @@ Measurement measure_turns(const diag::PacketAnalysis& packets, std::span<const S
                           const Windows& windows, Rng& rng);
 
 // The kernel's account of a connection at one time.
-struct Snapshot {
+struct BusyTime {
   std::uint32_t inode = 0;
   std::uint64_t busy_us = 0;
   std::uint64_t segments = 0;  // with data, sent
@@ -98,7 +98,7 @@ struct Snapshot {
 // Without packets: the time with data in flight or waiting, for each segment with data. It has what
 // the sender is made to wait for, and not what is thought or read. One figure for each connection;
 // with halves `at` has the beginning, the change and the end, with slices every boundary.
-Measurement measure_tcp_info(std::span<const std::vector<Snapshot>> at,
+Measurement measure_tcp_info(std::span<const std::vector<BusyTime>> at,
                              std::span<const Subject> subjects, const Windows& windows, Rng& rng);
 
 }  // namespace tailward::treat

@@ -151,14 +151,14 @@ TEST_F(MeasureTest, SaysHowManyRequestsWereOverTheLimit) {
 TEST_F(MeasureTest, TakesTheKernelsAccountWithoutPackets) {
   connect(1, true);
   connect(2, false);
-  const std::vector<std::vector<Snapshot>> looks = {
+  const std::vector<std::vector<BusyTime>> looks = {
       {{1, 0, 0}, {2, 1000, 10}},
       {{1, 44'000, 1}, {2, 45'000, 11}},
       {{1, 45'000, 2}, {2, 89'000, 12}, {7, 1, 1}},
   };
   Rng rng(1);
   const Measurement measured = measure_tcp_info(looks, subjects_, windows_, rng);
-  EXPECT_EQ(measured.source, Source::kTcpInfo);
+  EXPECT_EQ(measured.source, MeasuredFrom::kTcpInfo);
   EXPECT_EQ(measured.treated_before.quantile(0.5), milliseconds(44));
   EXPECT_EQ(measured.treated.quantile(0.5), milliseconds(1));
   EXPECT_EQ(measured.untreated.quantile(0.5), milliseconds(44));
@@ -166,7 +166,7 @@ TEST_F(MeasureTest, TakesTheKernelsAccountWithoutPackets) {
 
 TEST_F(MeasureTest, TakesNothingFromAConnectionThatSentNothing) {
   connect(1, true);
-  const std::vector<std::vector<Snapshot>> looks = {{{1, 0, 5}}, {{1, 0, 5}}, {}};
+  const std::vector<std::vector<BusyTime>> looks = {{{1, 0, 5}}, {{1, 0, 5}}, {}};
   Rng rng(1);
   const Measurement measured = measure_tcp_info(looks, subjects_, windows_, rng);
   EXPECT_EQ(measured.treated_before.count + measured.treated.count, 0u);
@@ -194,7 +194,7 @@ TEST_F(MeasureTest, CountsTheRequestsWhoseConnectionIsNotKnown) {
 TEST_F(MeasureTest, TakesTheKernelsAccountOfSlices) {
   connect(1, true);
   windows_.slices = {{{seconds(10), seconds(12)}, false}, {{seconds(12), seconds(14)}, true}};
-  const std::vector<std::vector<Snapshot>> looks = {
+  const std::vector<std::vector<BusyTime>> looks = {
       {{1, 0, 0}}, {{1, 44'000, 1}}, {{1, 45'000, 2}}};
   Rng rng(1);
   const Measurement measured = measure_tcp_info(looks, subjects_, windows_, rng);

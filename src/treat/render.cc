@@ -43,7 +43,7 @@ std::string subject_of(const Treatment& treatment) {
   return fmt::format("{} (port {})", name.empty() ? "the process" : name, options.port.value_or(0));
 }
 
-std::string change_text(const Connection& one, const std::vector<Setting>& settings) {
+std::string change_text(const MatchedConnection& one, const std::vector<Setting>& settings) {
   std::string text;
   for (std::size_t i = 0; i < settings.size(); ++i) {
     const Option option = settings[i].option;
@@ -55,25 +55,25 @@ std::string change_text(const Connection& one, const std::vector<Setting>& setti
 }
 
 // "treated", "untreated", "–"
-std::string half_of(const Connection& one) {
+std::string half_of(const MatchedConnection& one) {
   if (!one.treatable) return "–";
   return one.treated ? "treated" : "untreated";
 }
 
-std::string became(const Connection& one) {
-  if (!one.treatable && one.outcome == Outcome::kAlready) return "is already so";
+std::string became(const MatchedConnection& one) {
+  if (!one.treatable && one.outcome == StepOutcome::kAlready) return "is already so";
   std::string text = one.late ? "new" : "";
   const auto add = [&text](std::string_view more) {
     text += (text.empty() ? "" : ", ") + std::string(more);
   };
-  if (one.outcome != Outcome::kDone && (one.treated || !one.treatable)) {
+  if (one.outcome != StepOutcome::kDone && (one.treated || !one.treatable)) {
     add(to_string(one.outcome));
     if (!one.reason.empty()) text += ": " + one.reason;
   }
   return text;
 }
 
-report::Table connections_table(const std::vector<Connection>& connections,
+report::Table connections_table(const std::vector<MatchedConnection>& connections,
                                 const std::vector<Setting>& settings) {
   report::Table table;
   table.title = "Connections";
@@ -88,7 +88,7 @@ report::Table connections_table(const std::vector<Connection>& connections,
   const bool remarks = std::any_of(connections.begin(), connections.end(),
                                    [](const auto& one) { return !became(one).empty(); });
   if (remarks) table.columns.push_back({"remark", report::Align::kLeft});
-  for (const Connection& one : connections) {
+  for (const MatchedConnection& one : connections) {
     if (table.rows.size() == kRowsMax) {
       table.notes.push_back(
           fmt::format("{} more; --json has all", format_count(connections.size() - kRowsMax)));
@@ -119,7 +119,7 @@ std::string plan_sentence(const Treatment& treatment) {
   const std::string what = to_string(treatment.options().settings);
   const std::string length = format_duration(treatment.options().length);
   const std::string subject = subject_of(treatment);
-  const std::string end = treatment.options().keep ? "and then kept (--keep)" : "and then put back";
+  const std::string end = treatment.options().keep ? "and then kept (--keep)" : "and then restored";
   switch (treatment.design()) {
     case Design::kSlices:
       return fmt::format(
@@ -160,13 +160,13 @@ std::vector<std::string> measure_warnings(const Treatment& treatment,
   const Measurement& measured = result.measured;
   const std::size_t fewest =
       std::min(measured.treated.clusters.size(), measured.untreated.clusters.size());
-  if (measured.source == Source::kTcpInfo) {
+  if (measured.source == MeasuredFrom::kTcpInfo) {
     warnings.push_back(fmt::format(
         "No packets: {}. Instead, the kernel's account of each connection was taken (TCP_INFO): "
         "the time with data under way, per segment. It has no requests in it, and is less certain.",
         result.no_capture ? result.no_capture->message : "no capture"));
   }
-  if (measured.source == Source::kPackets && result.no_capture) {
+  if (measured.source == MeasuredFrom::kPackets && result.no_capture) {
     warnings.push_back("The capture broke off: " + result.no_capture->message + ".");
   }
   if (result.design == Design::kAll) {
@@ -178,11 +178,11 @@ std::vector<std::string> measure_warnings(const Treatment& treatment,
         "sample.",
         count_of(fewest, "connection")));
   }
-  const auto applied =
-      static_cast<std::size_t>(std::count_if(result.connections.begin(), result.connections.end(),
-                                             [](const Connection& one) { return one.applied; }));
+  const auto applied = static_cast<std::size_t>(
+      std::count_if(result.connections.begin(), result.connections.end(),
+                    [](const MatchedConnection& one) { return one.applied; }));
   for (const Setting& one : treatment.options().settings) {
-    if (!is_fleeting(one.option)) continue;
+    if (!is_non_sticky(one.option)) continue;
     warnings.push_back(fmt::format(
         "{} does not last: it was set again about every {}, and an application that wants it must "
         "set it after each read.",
@@ -209,7 +209,7 @@ void add_rollback(report::Report& report, const Treatment& treatment,
   };
   if (rollback.failed > 0) {
     note(report::NoteKind::kWarning,
-         fmt::format("NOT put back on {}: {}", count_of(rollback.failed, "connection"),
+         fmt::format("NOT restored on {}: {}", count_of(rollback.failed, "connection"),
                      rollback.text()));
   }
   if (result.kept) {
@@ -227,12 +227,12 @@ void add_rollback(report::Report& report, const Treatment& treatment,
     if (count == 0) return;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count_of(count, "connection"), what);
   };
-  add(rollback.restored, "put back and read again");
-  add(rollback.closed, "closed by then, nothing to put back");
+  add(rollback.restored, "restored and read again");
+  add(rollback.closed, "closed by then, nothing to restore");
   add(rollback.own, "changed by the process itself meanwhile, left so");
   if (!text.empty()) note(report::NoteKind::kNote, "Rolled back: " + text + ".");
   if (text.empty() && rollback.failed == 0) {
-    note(report::NoteKind::kNote, "Nothing was left to put back.");
+    note(report::NoteKind::kNote, "Nothing was left to restore.");
   }
   if (result.guardian_lost) {
     note(report::NoteKind::kWarning,
@@ -240,12 +240,13 @@ void add_rollback(report::Report& report, const Treatment& treatment,
   }
 }
 
-report::Cell latency_cell(const Group& group, double quantile) {
+report::Cell latency_cell(const LatencyGroup& group, double quantile) {
   const double value = to_ms(group.quantile(quantile));
   return report::number_cell(value, value < 1 ? 3 : value < 10 ? 2 : 1);
 }
 
-void add_row(report::Table& table, const std::string& name, const Group& group, bool requests) {
+void add_row(report::Table& table, const std::string& name, const LatencyGroup& group,
+             bool requests) {
   if (group.count == 0) return;
   std::vector<report::Cell> row{report::text_cell(name), report::count_cell(group.clusters.size())};
   if (requests) row.push_back(report::count_cell(group.count));
@@ -258,7 +259,7 @@ void add_row(report::Table& table, const std::string& name, const Group& group, 
 
 report::Table figures_table(const TreatmentResult& result) {
   const Measurement& measured = result.measured;
-  const bool requests = measured.source == Source::kPackets;
+  const bool requests = measured.source == MeasuredFrom::kPackets;
   const bool slices = result.design == Design::kSlices;
   report::Table table;
   table.title = requests ? "Latency of requests" : "Time with data under way, per segment";
@@ -277,7 +278,7 @@ report::Table figures_table(const TreatmentResult& result) {
   return table;
 }
 
-Json latency_json(const Group& group, bool requests) {
+Json latency_json(const LatencyGroup& group, bool requests) {
   Json json;
   json["clusters"] = group.clusters.size();
   json["requests"] = requests ? Json(group.count) : Json(nullptr);
@@ -328,10 +329,10 @@ Json states_json(const std::array<State, kOptions>& states, const std::vector<Se
   return json;
 }
 
-Json connections_json(const std::vector<Connection>& connections,
+Json connections_json(const std::vector<MatchedConnection>& connections,
                       const std::vector<Setting>& settings) {
   Json json = Json::array();
-  for (const Connection& one : connections) {
+  for (const MatchedConnection& one : connections) {
     Json entry{
         {"pid", one.pid},
         {"fd", one.target.fd},
@@ -355,12 +356,13 @@ namespace {
 
 // The command to undo a change goes to all connections, also to those that were not changed: they
 // must have had that value by themselves.
-bool leaves_the_others(const std::vector<Connection>& connections,
+bool leaves_the_others(const std::vector<MatchedConnection>& connections,
                        const std::vector<Setting>& back) {
-  return std::all_of(connections.begin(), connections.end(), [&](const Connection& one) {
+  return std::all_of(connections.begin(), connections.end(), [&](const MatchedConnection& one) {
     if (one.applied) return true;
-    if (!one.noted) return one.outcome == Outcome::kClosed || one.outcome == Outcome::kDenied;
-    if (one.outcome == Outcome::kOwn) return false;
+    if (!one.noted)
+      return one.outcome == StepOutcome::kClosed || one.outcome == StepOutcome::kDenied;
+    if (one.outcome == StepOutcome::kOwn) return false;
     for (std::size_t i = 0; i < back.size(); ++i) {
       if (!satisfies(one.before[i], back[i])) return false;
     }
@@ -405,7 +407,7 @@ std::string sentence_of(const Treatment& treatment, const TreatmentResult& resul
                            : "only one of the two groups had requests");
   }
   const Effect& effect = *measured.effect;
-  const std::string of = measured.source == Source::kPackets ? "P50" : "time per segment";
+  const std::string of = measured.source == MeasuredFrom::kPackets ? "P50" : "time per segment";
   const auto [with, without] =
       result.design == Design::kHalves   ? std::pair("treated half", "untreated half")
       : result.design == Design::kSlices ? std::pair("slices with it", "slices without")
@@ -427,9 +429,9 @@ std::string sentence_of(const Treatment& treatment, const TreatmentResult& resul
 }
 
 std::string undo_command(const TreatmentOptions& options,
-                         const std::vector<Connection>& connections) {
+                         const std::vector<MatchedConnection>& connections) {
   std::vector<Setting> back;
-  for (const Connection& one : connections) {
+  for (const MatchedConnection& one : connections) {
     if (!one.applied) continue;
     std::vector<Setting> own;
     for (std::size_t i = 0; i < options.settings.size(); ++i) {
@@ -472,7 +474,7 @@ report::Report to_report(const Treatment& treatment, const TreatmentResult& resu
 
 Json to_json(const Treatment& treatment, const TreatmentResult& result,
              const report::RunInfo& run) {
-  const bool requests = result.measured.source == Source::kPackets;
+  const bool requests = result.measured.source == MeasuredFrom::kPackets;
   Json json = report::envelope(run);
   json["set"] = to_string(treatment.options().settings);
   json["design"] = to_string(result.design);

@@ -24,6 +24,6 @@ report::Json to_json(const Treatment& treatment, const TreatmentResult& result,
 std::string sentence_of(const Treatment& treatment, const TreatmentResult& result);
 // The command that undoes a change that was kept; empty where the connections had different values.
 std::string undo_command(const TreatmentOptions& options,
-                         const std::vector<Connection>& connections);
+                         const std::vector<MatchedConnection>& connections);
 
 }  // namespace tailward::treat

@@ -5,8 +5,8 @@
 namespace tailward::treat {
 namespace {
 
-Connection changed(State before) {
-  Connection connection;
+MatchedConnection changed(State before) {
+  MatchedConnection connection;
   connection.noted = connection.treatable = connection.treated = connection.applied = true;
   connection.before[0] = before;
   return connection;
@@ -34,15 +34,15 @@ TEST(RenderTest, HasNoCommandThatWouldChangeConnectionsThatWereNotTreated) {
   TreatmentOptions options;
   options.pid = 17;
   options.settings = {{Option::kNodelay, 1}};
-  Connection untreated = changed({0});
+  MatchedConnection untreated = changed({0});
   untreated.treated = untreated.applied = false;
   EXPECT_NE(undo_command(options, {changed({0}), untreated}), "");
-  Connection by_itself = changed({1});
+  MatchedConnection by_itself = changed({1});
   by_itself.treatable = by_itself.treated = by_itself.applied = false;
   EXPECT_EQ(undo_command(options, {changed({0}), by_itself}), "");
-  Connection not_looked_into = untreated;
+  MatchedConnection not_looked_into = untreated;
   not_looked_into.noted = false;
-  not_looked_into.outcome = Outcome::kFailed;
+  not_looked_into.outcome = StepOutcome::kFailed;
   EXPECT_EQ(undo_command(options, {changed({0}), not_looked_into}), "");
 }
 

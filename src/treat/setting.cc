@@ -259,7 +259,7 @@ State wanted(const State& old, const Setting& setting) {
 }
 
 bool satisfies(const State& state, const Setting& setting) {
-  return !is_fleeting(setting.option) && state == wanted(state, setting);
+  return !is_non_sticky(setting.option) && state == wanted(state, setting);
 }
 
 }  // namespace tailward::treat

@@ -1,5 +1,5 @@
-// The socket options that `tailward treat` can set on a live process, and how each is put back.
-// What could not be put back is not in the table.
+// The socket options that `tailward treat` can set on a live process, and how each is restored.
+// What could not be restored is not in the table.
 //
 // Pure values and functions; safe from any thread.
 #pragma once
@@ -36,7 +36,7 @@ struct OptionInfo {
   std::string_view name;      // as it is typed and as `tailward sockets` shows it
   std::string_view form;      // "0|1", "SIZE|auto", …
   std::string_view what;      // what it does to latency
-  std::string_view rollback;  // how it is put back, and what differs afterwards, if anything
+  std::string_view rollback;  // how it is restored, and what differs afterwards, if anything
 };
 // In the order of Option.
 std::span<const OptionInfo> known_options();
@@ -78,6 +78,6 @@ constexpr bool is_buffer(Option option) {
   return option == Option::kSndbuf || option == Option::kRcvbuf;
 }
 // The kernel itself changes it back and forth: it is set again and again.
-constexpr bool is_fleeting(Option option) { return option == Option::kQuickack; }
+constexpr bool is_non_sticky(Option option) { return option == Option::kQuickack; }
 
 }  // namespace tailward::treat

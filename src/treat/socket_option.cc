@@ -24,6 +24,8 @@
 namespace tailward::treat {
 namespace {
 
+// SOCK_SNDBUF_LOCK and SOCK_RCVBUF_LOCK of the kernel's net/sock.h, as SO_BUF_LOCK shows them
+// (Linux 5.17).
 constexpr int kSendLock = 1;
 constexpr int kReceiveLock = 2;
 
@@ -111,6 +113,7 @@ Result<void> set_size(int fd, Option option, int bytes) {
   if (const Result<void> done = put(fd, name, bytes, what); !done) return done;
   const Result<int> got = get(fd, name, what);
   if (!got) return fail(got.error());
+  // The kernel doubles what is set, for its own bookkeeping (socket(7)).
   if (*got >= 2 * bytes) return {};
   const int force = option == Option::kSndbuf ? SO_SNDBUFFORCE : SO_RCVBUFFORCE;
   if (put(fd, {SOL_SOCKET, force}, bytes, what)) return {};
@@ -123,9 +126,10 @@ Result<void> set_size(int fd, Option option, int bytes) {
 bool restored(Option option, const State& now, const State& old) {
   // While it is autotuned the kernel may have changed the size by now.
   if (is_buffer(option)) {
+    // Halves are compared: sizes are set in halves, so an odd one comes back one smaller.
     return now.locked == old.locked && (!old.locked || now.value / 2 == old.value / 2);
   }
-  return is_fleeting(option) || now.value == old.value;
+  return is_non_sticky(option) || now.value == old.value;
 }
 
 }  // namespace
@@ -158,8 +162,9 @@ Result<void> restore_option(int fd, Option option, const State& old) {
   if (*present == old) return {};
   Result<void> done;
   if (is_buffer(option)) {
+    // The size first: setting it locks the buffer, whatever the lock was.
     if (present->value != old.value) done = set_size(fd, option, old.value / 2);
-    // Even when the size could not be had, the lock is put back.
+    // Even when the size could not be had, the lock is restored.
     const Result<void> lock = set_lock(fd, option, old.locked);
     if (done) done = lock;
   } else {
@@ -174,13 +179,14 @@ Result<void> restore_option(int fd, Option option, const State& old) {
 }
 
 Result<void> rehearse(const Setting& setting, const State& old) {
+  // A socket of our own: a refusal there harms nobody.
   const probe::Descriptor stage(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!stage.valid()) return failure(errno, "cannot make a socket");
   if (const Result<State> done = set_option(stage.get(), setting); !done) {
     return fail(done.error());
   }
   if (const Result<void> back = restore_option(stage.get(), setting.option, old); !back) {
-    return fail(back.error().in("it could not be put back"));
+    return fail(back.error().in("it could not be restored"));
   }
   return {};
 }

@@ -17,7 +17,7 @@ Result<State> read_option(int fd, Option option);
 // Sets it and returns what the kernel made of it.
 Result<State> set_option(int fd, const Setting& setting);
 
-// Puts it back and reads it again. The error says what is different now. A buffer's size is set
+// Restores it and reads it again. The error says what is different now. A buffer's size is set
 // first, then its lock, because setting the size locks it.
 Result<void> restore_option(int fd, Option option, const State& old);
 

@@ -17,8 +17,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "treat/ledger.h"
 #include "treat/socket_option.h"
+#include "treat/undo_log.h"
 
 namespace tailward::treat::testing {
 
@@ -42,7 +42,7 @@ class Victim {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-        ::listen(listener_, 8) != 0 || ::pipe(orders_) != 0 || ::pipe(answers_) != 0) {
+        ::listen(listener_, 8) != 0 || ::pipe(orders_) != 0 || ::pipe(responses_) != 0) {
       ::abort();
     }
     socklen_t size = sizeof address_;
@@ -51,15 +51,15 @@ class Victim {
     if (pid_ == 0) {
       ::close(listener_);
       ::close(orders_[1]);
-      ::close(answers_[0]);
+      ::close(responses_[0]);
       obey();
     }
     ::close(orders_[0]);
-    ::close(answers_[1]);
+    ::close(responses_[1]);
   }
   ~Victim() {
     end();
-    for (const int fd : {listener_, orders_[1], answers_[0]}) ::close(fd);
+    for (const int fd : {listener_, orders_[1], responses_[0]}) ::close(fd);
   }
   Victim(const Victim&) = delete;
   Victim& operator=(const Victim&) = delete;
@@ -108,12 +108,12 @@ class Victim {
   };
 
   std::int64_t order(const Order& order) {
-    std::int64_t answer = -1;
+    std::int64_t response = -1;
     if (::write(orders_[1], &order, sizeof order) != sizeof order ||
-        ::read(answers_[0], &answer, sizeof answer) != sizeof answer) {
+        ::read(responses_[0], &response, sizeof response) != sizeof response) {
       return -1;
     }
-    return answer;
+    return response;
   }
 
   [[noreturn]] void obey() {
@@ -122,17 +122,17 @@ class Victim {
       if (order.what == kHandOver && ::fork() != 0) {
         ::close(order.fd);
         const std::int64_t done = 0;
-        static_cast<void>(::write(answers_[1], &done, sizeof done));
+        static_cast<void>(::write(responses_[1], &done, sizeof done));
         // The child has the orders now.
-        ::close(answers_[1]);
+        ::close(responses_[1]);
         while (true) ::pause();
       }
       if (order.what == kHandOver) {
         // Orphaned, and so ended, by the closing of the orders' pipe.
         continue;
       }
-      const std::int64_t answer = carry_out(order);
-      if (::write(answers_[1], &answer, sizeof answer) != sizeof answer) break;
+      const std::int64_t response = carry_out(order);
+      if (::write(responses_[1], &response, sizeof response) != sizeof response) break;
     }
     ::_exit(0);
   }
@@ -174,7 +174,7 @@ class Victim {
 
   int listener_ = -1;
   int orders_[2] = {-1, -1};
-  int answers_[2] = {-1, -1};
+  int responses_[2] = {-1, -1};
   int pid_ = -1;
   sockaddr_in address_{};
 };

@@ -7,15 +7,22 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "treat/stamp.h"
+#include "base/wall_clock.h"
 
 namespace tailward::treat {
 namespace {
 
+// How long one wait for packets or for the user is: Ctrl-C is seen within it.
 constexpr Duration kTick = std::chrono::milliseconds(50);
+// How often new connections, the end of the process and a lost guardian are looked for, and the
+// progress line is written. Each look dumps all sockets.
 constexpr Duration kLookEvery = std::chrono::seconds(1);
+// Before the change both halves are watched for a fifth of the time, within these bounds. It only
+// has to show whether they were alike, not to measure an effect.
 constexpr Duration kBaselineMin = std::chrono::seconds(1);
 constexpr Duration kBaselineMax = std::chrono::seconds(10);
+// A slice must be much longer than the slowest normal request, because requests over its boundary
+// are left out, and short against changes of load. 20 slices are 10 pairs.
 constexpr Duration kSliceMin = std::chrono::milliseconds(500);
 constexpr Duration kSliceMax = std::chrono::seconds(5);
 constexpr int kSlicesWanted = 20;
@@ -33,14 +40,15 @@ std::string capability_hint() {
          "CAP_SYS_PTRACE";
 }
 
-Outcome outcome_of(const Error& error) {
-  return error.kind == ErrorKind::kDenied ? Outcome::kDenied : Outcome::kClosed;
+// A process that cannot be opened for any other reason has ended.
+StepOutcome outcome_of(const Error& error) {
+  return error.kind == ErrorKind::kDenied ? StepOutcome::kDenied : StepOutcome::kClosed;
 }
 
 // A change that ends with the guardian cannot be kept.
 Result<void> keepable(const TreatmentOptions& options) {
   for (const Setting& one : options.settings) {
-    if (!options.keep || !is_fleeting(one.option)) continue;
+    if (!options.keep || !is_non_sticky(one.option)) continue;
     return fail(ErrorKind::kInvalid, fmt::format("{} cannot be kept", info(one.option).name),
                 "the kernel takes it back by itself, and nobody sets it again after the treatment: "
                 "leave out --keep, and let the application set it after each read");
@@ -48,7 +56,7 @@ Result<void> keepable(const TreatmentOptions& options) {
   return {};
 }
 
-bool already_so(const Reply& noted, const std::vector<Setting>& settings) {
+bool already_so(const StepResult& noted, const std::vector<Setting>& settings) {
   for (std::size_t i = 0; i < settings.size(); ++i) {
     if (!satisfies(noted.before[i], settings[i])) return false;
   }
@@ -91,10 +99,12 @@ Result<void> Treatment::find(std::vector<tcp::SocketFacts>& found) {
   std::size_t established = 0;
   std::size_t nobodys = 0;
   for (const tcp::SocketFacts& one : list->sockets) {
+    // A connection that is being closed has no latency to improve.
     if (one.state != tcp::TcpState::kEstablished) continue;
     if (!seen.insert(one.inode).second) continue;  // shared by processes that were forked
     ++established;
     if (options_.remote && !options_.remote->matches(one.remote)) continue;
+    // Without a descriptor we may not look into its process: nothing to duplicate.
     one.fd < 0 ? static_cast<void>(++nobodys) : found.push_back(one);
   }
   const std::string whose = options_.pid ? fmt::format("process {}", *options_.pid)
@@ -116,8 +126,8 @@ Result<void> Treatment::find(std::vector<tcp::SocketFacts>& found) {
   for (const tcp::SocketFacts& one : found) pids.insert(one.pid);
   for (const int pid : pids) {
     Result<probe::Process> process = probe::Process::open(pid);
-    if (process)
-      processes_.push_back(std::move(*process));
+    if (process) processes_.push_back(std::move(*process));
+    // One of several processes may have ended since; the only one is an error.
     else if (pids.size() == 1)
       return fail(process.error());
   }
@@ -142,14 +152,16 @@ void Treatment::choose_ports(const std::vector<tcp::SocketFacts>& all) {
   };
   static_cast<void>(processes_[0].in_network_namespace(look));
   const std::set<std::uint16_t> chosen = server_ports(sockets);
+  // No ports: everything is captured and the analyser sorts it out.
   if (chosen.size() <= kPortsMax) ports_.assign(chosen.begin(), chosen.end());
   diag::PacketLimits limits;
-  limits.connections_kept = Ledger::kConnectionsMax;
+  // Every connection that is treated can be told apart in the capture.
+  limits.connections_kept = UndoLog::kConnectionsMax;
   analyser_ = std::make_unique<diag::PacketAnalyser>(ports_, limits);
 }
 
-Connection& Treatment::note(const tcp::SocketFacts& facts) {
-  Connection& made = connections_.emplace_back();
+MatchedConnection& Treatment::note(const tcp::SocketFacts& facts) {
+  MatchedConnection& made = connections_.emplace_back();
   made.pid = facts.pid;
   made.local = facts.local;
   made.remote = facts.remote;
@@ -162,19 +174,20 @@ Connection& Treatment::note(const tcp::SocketFacts& facts) {
   if (process == processes_.end()) {
     // The guardian knows only the processes that there were when it was forked.
     const Result<probe::Process> owner = probe::Process::open(facts.pid);
-    made.outcome = owner ? Outcome::kFailed : outcome_of(owner.error());
+    made.outcome = owner ? StepOutcome::kFailed : outcome_of(owner.error());
     made.reason = owner ? "its process was started during the treatment" : owner.error().message;
     return made;
   }
-  const Reply noted = guardian_->track(made.target);
+  const StepResult noted = guardian_->track(made.target);
   made.outcome = noted.outcome;
   made.reason = noted.text();
-  if (noted.outcome != Outcome::kDone) return made;
+  if (noted.outcome != StepOutcome::kDone) return made;
   made.id = noted.id;
   made.noted = true;
   made.before = made.after = noted.before;
+  // A connection that has the wanted value by itself is no control either: it is left out.
   made.treatable = !already_so(noted, options_.settings);
-  if (!made.treatable) made.outcome = Outcome::kAlready;
+  if (!made.treatable) made.outcome = StepOutcome::kAlready;
   return made;
 }
 
@@ -182,9 +195,9 @@ Result<void> Treatment::note_all(const std::vector<tcp::SocketFacts>& found) {
   std::size_t treatable = 0;
   std::size_t already = 0;
   for (const tcp::SocketFacts& one : found) {
-    const Connection& made = note(one);
+    const MatchedConnection& made = note(one);
     treatable += made.treatable ? 1 : 0;
-    already += made.outcome == Outcome::kAlready ? 1 : 0;
+    already += made.outcome == StepOutcome::kAlready ? 1 : 0;
   }
   if (treatable > 0) return {};
   if (already == connections_.size()) {
@@ -193,12 +206,13 @@ Result<void> Treatment::note_all(const std::vector<tcp::SocketFacts>& found) {
         fmt::format("nothing to treat: {} already {} {}", count_of(already, "matching connection"),
                     already == 1 ? "has" : "have", to_string(options_.settings)));
   }
+  // The enumerators are ordered from harmless to worst.
   const auto worst = std::max_element(
       connections_.begin(), connections_.end(),
-      [](const Connection& a, const Connection& b) { return a.outcome < b.outcome; });
+      [](const MatchedConnection& a, const MatchedConnection& b) { return a.outcome < b.outcome; });
   const std::string why =
       worst->reason.empty() ? std::string(to_string(worst->outcome)) : worst->reason;
-  if (worst->outcome == Outcome::kDenied) {
+  if (worst->outcome == StepOutcome::kDenied) {
     return fail(ErrorKind::kDenied, "no connection may be treated: " + why);
   }
   return fail(ErrorKind::kInvalid, "no connection can be treated: " + why);
@@ -212,6 +226,7 @@ void Treatment::draw() {
     candidates.push_back({connections_[i].remote, connections_[i].activity});
     index.push_back(i);
   }
+  // The design follows from how many connections there are; only --all is chosen by the user.
   design_ = options_.all                     ? Design::kAll
             : candidates.size() < kHalvesMin ? Design::kSlices
                                              : Design::kHalves;
@@ -235,6 +250,7 @@ Duration Treatment::baseline_length() const {
 std::size_t Treatment::slice_count() const {
   if (design_ != Design::kSlices) return 0;
   const Duration each = std::clamp<Duration>(options_.length / kSlicesWanted, kSliceMin, kSliceMax);
+  // Pairs of slices, and two pairs at least: one pair is no comparison.
   return std::max<std::size_t>(2, static_cast<std::size_t>(options_.length / each / 2)) * 2;
 }
 
@@ -255,8 +271,9 @@ bool Treatment::take_packets(Duration wait) {
 }
 
 void Treatment::take_snapshot() {
+  // The kernel's own account is needed only where packets could not be captured.
   if (capture_ != nullptr) return;
-  std::vector<Snapshot>& into = snapshots_.emplace_back();
+  std::vector<BusyTime>& into = snapshots_.emplace_back();
   const auto look = [&into] {
     const Result<std::vector<tcp::SocketFacts>> sockets = probe::dump_sockets();
     if (!sockets) return;
@@ -268,7 +285,7 @@ void Treatment::take_snapshot() {
 }
 
 // False: the measurement is to end.
-bool Treatment::phase(const Hooks& hooks, const Stretch& stretch) {
+bool Treatment::phase(const RunHooks& hooks, const Stretch& stretch) {
   const TimePoint began = hooks.now();
   while (true) {
     const TimePoint now = hooks.now();
@@ -277,6 +294,7 @@ bool Treatment::phase(const Hooks& hooks, const Stretch& stretch) {
     const Duration wait = std::min(left, kTick);
     bool going = true;
     if (capture_ != nullptr) going = take_packets(wait);
+    // Reading packets has waited already.
     if (hooks.wait(capture_ != nullptr ? Duration{0} : wait) || !going) {
       result_.partial = true;
       return false;
@@ -300,89 +318,95 @@ void Treatment::look_for_new() {
       probe::list_sockets({.pid = options_.pid, .port = options_.port, .options = false});
   if (!list) return;
   std::set<std::uint32_t> known;
-  for (const Connection& one : connections_) known.insert(one.target.inode);
+  for (const MatchedConnection& one : connections_) known.insert(one.target.inode);
   for (const tcp::SocketFacts& one : list->sockets) {
     if (one.state != tcp::TcpState::kEstablished || one.fd < 0) continue;
     if (options_.remote && !options_.remote->matches(one.remote)) continue;
-    if (!known.insert(one.inode).second || connections_.size() >= Ledger::kConnectionsMax) continue;
-    Connection& made = note(one);
+    if (!known.insert(one.inode).second || connections_.size() >= UndoLog::kConnectionsMax)
+      continue;
+    MatchedConnection& made = note(one);
     made.late = true;
     if (!made.treatable) continue;
+    // A coin each: pairing needs several at a time, and later connections may come one by one.
     made.treated = design_ != Design::kHalves || rng_.chance(0.5);
-    made.since = wall_stamp();
+    // What it did before it was noted is in neither half.
+    made.since = wall_clock_now();
     if (made.treated && applied_) apply(made);
   }
 }
 
-void Treatment::apply(Connection& connection) {
-  const Reply reply = guardian_->apply(connection.id);
-  connection.outcome = reply.outcome;
-  connection.reason = reply.text();
-  if (reply.outcome != Outcome::kDone) return;
-  connection.before = reply.before;
-  connection.after = reply.after;
-  if (!connection.applied) connection.since = reply.at;
+void Treatment::apply(MatchedConnection& connection) {
+  const StepResult result = guardian_->apply(connection.id);
+  connection.outcome = result.outcome;
+  connection.reason = result.text();
+  if (result.outcome != StepOutcome::kDone) return;
+  connection.before = result.before;
+  connection.after = result.after;
+  // With slices it is applied several times; the first time counts.
+  if (!connection.applied) connection.since = result.at;
   connection.applied = true;
 }
 
 void Treatment::apply_all() {
-  for (Connection& one : connections_) {
-    if (one.treatable && one.treated && one.outcome != Outcome::kClosed) apply(one);
+  for (MatchedConnection& one : connections_) {
+    if (one.treatable && one.treated && one.outcome != StepOutcome::kClosed) apply(one);
   }
   applied_ = true;
 }
 
 void Treatment::restore_all_for_now() {
-  for (const Connection& one : connections_) {
+  for (const MatchedConnection& one : connections_) {
     if (one.applied) static_cast<void>(guardian_->restore(one.id));
   }
   applied_ = false;
 }
 
-void Treatment::run_halves(const Hooks& hooks) {
+void Treatment::run_halves(const RunHooks& hooks) {
   const Duration before = baseline_length();
   const Duration total = before + options_.length;
   windows_.before_is_control = design_ == Design::kAll;
-  windows_.baseline.from = wall_stamp();
+  windows_.baseline.from = wall_clock_now();
   take_snapshot();
   const bool going = phase(hooks, {"before the change", before, Duration{0}, total, false});
-  windows_.baseline.until = wall_stamp();
+  windows_.baseline.until = wall_clock_now();
   result_.baseline = windows_.baseline.until - windows_.baseline.from;
   if (!going) return;
   take_snapshot();
   apply_all();
-  windows_.treatment.from = wall_stamp();
+  windows_.treatment.from = wall_clock_now();
   static_cast<void>(phase(hooks, {"treated", options_.length, before, total, true}));
-  windows_.treatment.until = wall_stamp();
+  windows_.treatment.until = wall_clock_now();
   take_snapshot();
 }
 
-void Treatment::run_slices(const Hooks& hooks) {
+void Treatment::run_slices(const RunHooks& hooks) {
   const std::vector<bool> slices = draw_slices(slice_count() / 2, rng_);
+  // All slices have one length, so that treated and untreated time are equal.
   const Duration each = options_.length / static_cast<std::int64_t>(slices.size());
-  windows_.treatment.from = wall_stamp();
+  windows_.treatment.from = wall_clock_now();
   take_snapshot();
   for (std::size_t i = 0; i < slices.size(); ++i) {
     if (slices[i] && !applied_) apply_all();
     if (!slices[i] && applied_) restore_all_for_now();
-    Slice slice{{wall_stamp(), {}}, slices[i]};
+    Slice slice{{wall_clock_now(), {}}, slices[i]};
     const bool going = phase(hooks, {"slice by slice", each, each * static_cast<std::int64_t>(i),
                                      options_.length, true});
-    slice.window.until = wall_stamp();
+    slice.window.until = wall_clock_now();
     windows_.slices.push_back(slice);
     take_snapshot();
     if (!going) break;
   }
-  windows_.treatment.until = wall_stamp();
+  windows_.treatment.until = wall_clock_now();
 }
 
 Measurement Treatment::measure() {
   std::vector<Subject> subjects;
-  for (const Connection& one : connections_) {
+  for (const MatchedConnection& one : connections_) {
     subjects.push_back({one.local, one.remote, one.target.inode, one.treated,
                         one.treatable && (!one.treated || one.applied), one.since});
   }
   if (capture_ == nullptr) return measure_tcp_info(snapshots_, subjects, windows_, rng_);
+  // Packets of the last moments are still in the kernel's ring.
   for (int i = 0; i < kLastLooks; ++i) static_cast<void>(take_packets(kTick));
   const probe::CaptureCounters counters = capture_->counters();
   result_.packets = counters.tcp;
@@ -390,7 +414,7 @@ Measurement Treatment::measure() {
   return measure_turns(analyser_->finish(), subjects, windows_, rng_);
 }
 
-Result<TreatmentResult> Treatment::run(const Hooks& hooks) {
+Result<TreatmentResult> Treatment::run(const RunHooks& hooks) {
   open_capture();
   looked_ = hooks.now();
   result_.design = design_;

@@ -47,19 +47,19 @@ enum class Design { kHalves, kSlices, kAll };
 std::string_view to_string(Design design);
 
 // A connection that matches.
-struct Connection {
+struct MatchedConnection {
   Target target;
   int pid = 0;
   tcp::SocketAddress local;
   tcp::SocketAddress remote;
   std::uint64_t activity = 0;
-  bool noted = false;                   // `before` is known
-  bool treatable = false;               // noted, and there is something to change
-  bool treated = false;                 // drawn; with slices: all
-  bool late = false;                    // came during the treatment
-  std::uint32_t id = 0;                 // with the guardian
-  Outcome outcome = Outcome::kAlready;  // of the change
-  std::string reason = {};              // why it is not treatable, or was not treated
+  bool noted = false;                           // `before` is known
+  bool treatable = false;                       // noted, and there is something to change
+  bool treated = false;                         // drawn; with slices: all
+  bool late = false;                            // came during the treatment
+  std::uint32_t id = 0;                         // with the guardian
+  StepOutcome outcome = StepOutcome::kAlready;  // of the change
+  std::string reason = {};                      // why it is not treatable, or was not treated
   std::array<State, kOptions> before{};
   std::array<State, kOptions> after{};
   bool applied = false;  // was changed, be it for a while
@@ -67,16 +67,16 @@ struct Connection {
 };
 
 // What the caller lends: time, and the decision to end early.
-struct Hooks {
+struct RunHooks {
   std::function<TimePoint()> now;
-  // Waits for at most so long; true when the measurement is to end early.
+  // Waits for this long at most; true when the measurement is to end early.
   std::function<bool(Duration)> wait;
   std::function<void(std::string_view phase, Duration elapsed, Duration total)> progress;
 };
 
 struct TreatmentResult {
   Design design = Design::kHalves;
-  std::vector<Connection> connections;
+  std::vector<MatchedConnection> connections;
   Measurement measured;
   Rollback rollback;
   bool kept = false;
@@ -94,26 +94,26 @@ struct TreatmentResult {
 class Treatment {
  public:
   // Finds the connections and notes their old values; changes nothing. Forks (treat/guardian.h).
-  // Errors: kInvalid (no such process, no connection that matches, nothing to change, a fleeting
+  // Errors: kInvalid (no such process, no connection that matches, nothing to change, a non-sticky
   // option that is to be kept), kDenied, kUnsupported.
   static Result<std::unique_ptr<Treatment>> prepare(const TreatmentOptions& options);
 
   [[nodiscard]] Design design() const { return design_; }
-  [[nodiscard]] const std::vector<Connection>& connections() const { return connections_; }
+  [[nodiscard]] const std::vector<MatchedConnection>& connections() const { return connections_; }
   [[nodiscard]] const TreatmentOptions& options() const { return options_; }
   [[nodiscard]] std::string process_name() const;
   [[nodiscard]] Duration baseline_length() const;
   [[nodiscard]] std::size_t slice_count() const;
 
-  // Once. Errors: what was changed has been put back.
-  Result<TreatmentResult> run(const Hooks& hooks);
+  // Once. Errors: what was changed has been restored.
+  Result<TreatmentResult> run(const RunHooks& hooks);
 
  private:
   explicit Treatment(const TreatmentOptions& options) : options_(options), rng_(options.seed) {}
 
   Result<void> find(std::vector<tcp::SocketFacts>& found);
   Result<void> note_all(const std::vector<tcp::SocketFacts>& found);
-  Connection& note(const tcp::SocketFacts& facts);
+  MatchedConnection& note(const tcp::SocketFacts& facts);
   void draw();
   void choose_ports(const std::vector<tcp::SocketFacts>& all);
   void open_capture();
@@ -124,15 +124,15 @@ class Treatment {
     Duration total;
     bool new_ones;  // connections that come meanwhile take part
   };
-  bool phase(const Hooks& hooks, const Stretch& stretch);
+  bool phase(const RunHooks& hooks, const Stretch& stretch);
   bool take_packets(Duration wait);
   void take_snapshot();
   void look_for_new();
-  void apply(Connection& connection);
+  void apply(MatchedConnection& connection);
   void apply_all();
   void restore_all_for_now();
-  void run_halves(const Hooks& hooks);
-  void run_slices(const Hooks& hooks);
+  void run_halves(const RunHooks& hooks);
+  void run_slices(const RunHooks& hooks);
   Measurement measure();
 
   TreatmentOptions options_;
@@ -140,11 +140,11 @@ class Treatment {
   Design design_ = Design::kHalves;
   std::vector<probe::Process> processes_;
   std::unique_ptr<Guardian> guardian_;  // refers to the processes
-  std::vector<Connection> connections_;
+  std::vector<MatchedConnection> connections_;
   std::vector<std::uint16_t> ports_;  // to be captured; empty: all
   std::unique_ptr<probe::LiveCapture> capture_;
   std::unique_ptr<diag::PacketAnalyser> analyser_;
-  std::vector<std::vector<Snapshot>> snapshots_;
+  std::vector<std::vector<BusyTime>> snapshots_;
   Windows windows_;
   bool applied_ = false;
   TimePoint looked_{};

@@ -34,7 +34,7 @@ bool all_of(std::string_view text, bool (*test)(char)) {
 
 }  // namespace
 
-Result<Endpoint> parse_endpoint(std::string_view text) {
+Result<HostPort> parse_host_port(std::string_view text) {
   if (text.find("://") != std::string_view::npos) return refuse(text, "it is a URL");
   std::string_view host;
   std::string_view port;
@@ -65,10 +65,10 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   if (port.empty() || error != std::errc{} || end != port.data() + port.size()) {
     return refuse(text, "the port is no number in 0…65535");
   }
-  return Endpoint{std::string(host), number};
+  return HostPort{std::string(host), number};
 }
 
-std::string to_string(const Endpoint& endpoint) {
+std::string to_string(const HostPort& endpoint) {
   const bool v6 = endpoint.host.find(':') != std::string::npos;
   std::string text;
   if (v6) text += '[';

@@ -22,27 +22,27 @@
 namespace tailward::treat {
 
 struct Target {
-  std::uint32_t process = 0;     // index into the ledger's processes
+  std::uint32_t process = 0;     // index into the log's processes
   int fd = -1;                   // there
   std::uint32_t inode = 0;       // as seen when it was chosen
   std::uint16_t local_port = 0;  // to find it again when it was handed to another process
 };
 
-enum class Outcome : std::uint8_t {
+enum class StepOutcome : std::uint8_t {
   kDone,
   kAlready,        // has the wanted value; nothing was changed
   kClosed,         // closed meanwhile, or its number belongs to another socket now
   kOwn,            // the process changes this option itself: left alone
   kDenied,         // the message names the privilege
-  kNotRestorable,  // could not be put back exactly, so it is not changed
+  kNotRestorable,  // could not be restored exactly, so it is not changed
   kFailed,
 };
 // "done", "already so", "closed", …
-std::string_view to_string(Outcome outcome);
+std::string_view to_string(StepOutcome outcome);
 
 // What became of one step. Of fixed size: it travels between two processes as it is.
-struct Reply {
-  Outcome outcome = Outcome::kFailed;
+struct StepResult {
+  StepOutcome outcome = StepOutcome::kFailed;
   std::uint32_t id = 0;
   std::uint64_t cookie = 0;
   Duration at{};                         // when it was done; since 1970, as packets are stamped
@@ -67,29 +67,29 @@ struct Rollback {
   [[nodiscard]] std::string text() const { return std::string(message.data()); }
 };
 
-class Ledger {
+class UndoLog {
  public:
   static constexpr std::size_t kConnectionsMax = 20'000;
 
   // `processes` must outlive it.
-  Ledger(const std::vector<probe::Process>& processes, std::vector<Setting> settings)
+  UndoLog(const std::vector<probe::Process>& processes, std::vector<Setting> settings)
       : processes_(processes), settings_(std::move(settings)) {}
 
   // Notes the values of now and rehearses the way back. Changes nothing.
-  Reply track(const Target& target);
+  StepResult track(const Target& target);
   // REQUIRES (both): id came from track().
-  Reply apply(std::uint32_t id);
-  Reply restore(std::uint32_t id);
-  // Sets the fleeting options again where they are applied.
+  StepResult apply(std::uint32_t id);
+  StepResult restore(std::uint32_t id);
+  // Sets the non-sticky options again where they are applied.
   void refresh();
   // How many connections refresh() goes to.
   [[nodiscard]] std::size_t refreshed() const;
   Rollback restore_all();
   Rollback keep_all() const;
 
-  // What another ledger of the same processes and settings did, so that this one can undo it.
-  void adopt_track(const Target& target, const Reply& reply);
-  void adopt_apply(std::uint32_t id, const Reply& reply);
+  // What another log of the same processes and settings did, so that this one can undo it.
+  void adopt_track(const Target& target, const StepResult& result);
+  void adopt_apply(std::uint32_t id, const StepResult& result);
   // A change was ordered, and whether it was made is not known.
   void expect_apply(std::uint32_t id);
   void adopt_restore(std::uint32_t id);
@@ -111,13 +111,14 @@ class Ledger {
     [[nodiscard]] bool changed() const;
   };
 
-  [[nodiscard]] Reply reply_of(std::uint32_t id, Outcome outcome, std::string_view message) const;
-  [[nodiscard]] tl::expected<probe::Descriptor, Reply> open(std::uint32_t id) const;
+  [[nodiscard]] StepResult result_of(std::uint32_t id, StepOutcome outcome,
+                                     std::string_view message) const;
+  [[nodiscard]] tl::expected<probe::Descriptor, StepResult> open(std::uint32_t id) const;
   [[nodiscard]] bool is_refreshed(const Entry& entry) const;
-  Outcome undo(int fd, Entry& entry, std::string& message);
+  StepOutcome undo(int fd, Entry& entry, std::string& message);
   void restore_strays(const std::vector<std::uint32_t>& missing, Rollback& rollback);
   [[nodiscard]] probe::Descriptor find_stray(const Entry& entry) const;
-  static void count(Rollback& rollback, Outcome outcome, const std::string& message);
+  static void count(Rollback& rollback, StepOutcome outcome, const std::string& message);
 
   const std::vector<probe::Process>& processes_;
   std::vector<Setting> settings_;
