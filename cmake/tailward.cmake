@@ -48,7 +48,7 @@ if(TAILWARD_PCH)
 endif()
 
 # The folders that are the library; the others are parts of the program.
-set(TAILWARD_INSTALLED base stats io hedge sync)
+set(TAILWARD_INSTALLED base findings stats io hedge sync)
 
 # tailward_component(NAME [ONE_THREAD] [PUBLIC libs…] [PRIVATE libs…] [TEST libs…] [GENERATED sources…])
 #   ONE_THREAD: neither its code nor its tests start a thread; ThreadSanitizer has nothing to see there.

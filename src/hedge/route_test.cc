@@ -13,6 +13,7 @@ namespace tailward::hedge {
 namespace {
 
 using namespace std::chrono_literals;
+using findings::Layer;
 
 // Runs one request every `gap` for `length`, each answered after about 5 ms, with a tick every 100
 // ms. Returns the share of ticks, in the second half of the time, at which the route has a plan.

@@ -10,6 +10,9 @@
 namespace tailward::hedge {
 namespace {
 
+using findings::Evidence;
+using findings::Layer;
+
 double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
@@ -37,19 +40,19 @@ Rate deciding_rate(const VerdictInput& input, const VerdictLimits& limits) {
 }
 
 // One line for each piece of evidence from the server's side that got worse.
-std::vector<std::string> server_evidence(const VerdictInput& input, const VerdictLimits& limits) {
-  std::vector<std::string> lines;
+std::vector<Evidence> server_evidence(const VerdictInput& input, const VerdictLimits& limits) {
+  std::vector<Evidence> lines;
   if (input.lock_wait_ratio && *input.lock_wait_ratio >= limits.lock_wait_worse) {
     lines.push_back(
-        fmt::format("lock wait per request is {:.1f}× what it is without hedging (limit {:g}×)",
-                    *input.lock_wait_ratio, limits.lock_wait_worse));
+        {fmt::format("lock wait per request is {:.1f}× what it is without hedging (limit {:g}×)",
+                     *input.lock_wait_ratio, limits.lock_wait_worse)});
   }
   if (input.median && input.baseline_median && input.baseline_median->count() > 0) {
     const double ratio = to_ms(*input.median) / to_ms(*input.baseline_median);
     if (ratio >= limits.median_worse) {
       lines.push_back(
-          fmt::format("the median of first attempts is {:.1f}× its baseline: {} against {}", ratio,
-                      format_duration(*input.median), format_duration(*input.baseline_median)));
+          {fmt::format("the median of first attempts is {:.1f}× its baseline: {} against {}", ratio,
+                       format_duration(*input.median), format_duration(*input.baseline_median))});
     }
   }
   return lines;
@@ -72,30 +75,30 @@ std::string dependence_text(const TailDependence& dependence) {
 }
 
 // What only the adaptive policy knows, one figure a line.
-void add_proof(const VerdictInput& input, std::vector<std::string>& lines) {
+void add_proof(const VerdictInput& input, std::vector<Evidence>& lines) {
   if (input.brownout) {
-    lines.push_back("brown-out: everything is slower than its baseline, hedging is held up");
+    lines.push_back({"brown-out: everything is slower than its baseline, hedging is held up"});
   }
   for (const std::string& host : input.on_probation) {
-    lines.push_back(fmt::format("on probation, slower than the pool: {}", host));
+    lines.push_back({fmt::format("on probation, slower than the pool: {}", host)});
   }
   if (!input.proof) return;
   const Proof& proof = *input.proof;
   for (const Saving& saving : proof.savings) {
     if (!saving.bounded || saving.quantile < 0.99) continue;
-    lines.push_back(fmt::format("control group of {}: hedging saves {} at P{:g} ({} to {})",
-                                format_count(proof.control_requests), signed_duration(saving.saved),
-                                saving.quantile * 100, signed_duration(saving.low),
-                                signed_duration(saving.high)));
+    lines.push_back({fmt::format("control group of {}: hedging saves {} at P{:g} ({} to {})",
+                                 format_count(proof.control_requests),
+                                 signed_duration(saving.saved), saving.quantile * 100,
+                                 signed_duration(saving.low), signed_duration(saving.high))});
   }
   if (proof.switchback.known) {
-    lines.push_back(fmt::format("switchback, {} pairs of slices: {}", proof.switchback.pairs,
-                                switchback_text(proof.switchback)));
+    lines.push_back({fmt::format("switchback, {} pairs of slices: {}", proof.switchback.pairs,
+                                 switchback_text(proof.switchback))});
   }
   if (proof.dependence.pairs >= 1) {
-    lines.push_back(fmt::format("tail dependence, {:.0f} pairs: {} ({:.1f} to {:.1f})",
-                                proof.dependence.pairs, dependence_text(proof.dependence),
-                                proof.dependence.low, proof.dependence.high));
+    lines.push_back({fmt::format("tail dependence, {:.0f} pairs: {} ({:.1f} to {:.1f})",
+                                 proof.dependence.pairs, dependence_text(proof.dependence),
+                                 proof.dependence.low, proof.dependence.high)});
   }
 }
 
@@ -144,26 +147,14 @@ std::string sentence_of(Layer layer, const Rate& rate, double extra_load, bool e
           "then hedge.",
           measured, format_share(extra_load));
     case Layer::kUnknown:
+    case Layer::kSymptom:
+    case Layer::kAmplification:
       break;
   }
   return "Too few requests to judge.";
 }
 
 }  // namespace
-
-std::string_view to_string(Layer layer) {
-  switch (layer) {
-    case Layer::kUnknown:
-      return "unknown";
-    case Layer::kHealthy:
-      return "healthy";
-    case Layer::kWatch:
-      return "watch";
-    case Layer::kCause:
-      return "cause";
-  }
-  return "unknown";
-}
 
 Verdict judge(const VerdictInput& input, const VerdictLimits& limits) {
   Verdict verdict;
@@ -184,41 +175,41 @@ Verdict judge(const VerdictInput& input, const VerdictLimits& limits) {
   }
 
   const Rate rate = deciding_rate(input, limits);
-  const std::vector<std::string> evidence = server_evidence(input, limits);
+  const std::vector<Evidence> worse = server_evidence(input, limits);
   const double extra_load =
       std::max(0.0, share(input.attempts, input.requests) - (input.requests > 0 ? 1.0 : 0.0));
-  verdict.layer = layer_of(rate, !evidence.empty(), limits);
-  verdict.sentence = sentence_of(verdict.layer, rate, extra_load, !evidence.empty(), limits);
+  verdict.layer = layer_of(rate, !worse.empty(), limits);
+  verdict.sentence = sentence_of(verdict.layer, rate, extra_load, !worse.empty(), limits);
   if (harm) {
     verdict.layer = Layer::kCause;
     verdict.sentence = harm_sentence(input);
   }
 
-  verdict.findings.push_back(fmt::format(
+  verdict.evidence.push_back({fmt::format(
       "trigger rate {} (95 % interval {} to {}; healthy below {}, cause above {})",
       format_share(verdict.trigger_rate), format_share(trigger.low), format_share(trigger.high),
-      format_share(limits.healthy_below), format_share(limits.cause_above)));
+      format_share(limits.healthy_below), format_share(limits.cause_above))});
   if (input.due > input.hedged) {
-    verdict.findings.push_back(
-        fmt::format("{} outlasted their delay; the rest of those hedges were denied",
-                    format_share(share(input.due, input.eligible))));
+    verdict.evidence.push_back(
+        {fmt::format("{} outlasted their delay; the rest of those hedges were denied",
+                     format_share(share(input.due, input.eligible)))});
   }
   if (input.baseline_rate) {
-    verdict.findings.push_back(
-        fmt::format("trigger rate at the healthy baseline {}", format_share(*input.baseline_rate)));
+    verdict.evidence.push_back({fmt::format("trigger rate at the healthy baseline {}",
+                                            format_share(*input.baseline_rate))});
   }
-  verdict.findings.push_back(fmt::format("extra load {}", format_share(extra_load)));
+  verdict.evidence.push_back({fmt::format("extra load {}", format_share(extra_load))});
   if (input.breaker_open) {
-    verdict.findings.push_back(
-        fmt::format("the breaker has stopped hedging: error rate {} (limit {})",
-                    format_share(input.error_rate), format_share(limits.error_rate)));
+    verdict.evidence.push_back(
+        {fmt::format("the breaker has stopped hedging: error rate {} (limit {})",
+                     format_share(input.error_rate), format_share(limits.error_rate))});
   } else if (input.error_rate > limits.error_rate) {
-    verdict.findings.push_back(fmt::format("error rate {} (limit {})",
-                                           format_share(input.error_rate),
-                                           format_share(limits.error_rate)));
+    verdict.evidence.push_back(
+        {fmt::format("error rate {} (limit {})", format_share(input.error_rate),
+                     format_share(limits.error_rate))});
   }
-  add_proof(input, verdict.findings);
-  verdict.findings.insert(verdict.findings.end(), evidence.begin(), evidence.end());
+  add_proof(input, verdict.evidence);
+  verdict.evidence.insert(verdict.evidence.end(), worse.begin(), worse.end());
   return verdict;
 }
 

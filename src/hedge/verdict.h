@@ -6,23 +6,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/time.h"
+#include "findings/statement.h"
 #include "hedge/proof.h"
 
 namespace tailward::hedge {
-
-enum class Layer {
-  kUnknown,  // too few requests to say
-  kHealthy,  // hedges catch a tail
-  kWatch,    // more than a tail, or too uncertain to call
-  kCause,    // the fault is in the servers: hedging hides it and feeds it
-};
-
-// "unknown", "healthy", "watch", "cause".
-std::string_view to_string(Layer layer);
 
 struct VerdictLimits {
   double healthy_below = 0.15;  // trigger rate
@@ -59,11 +49,11 @@ struct VerdictInput {
   std::vector<std::string> on_probation = {};  // hosts
 };
 
-struct Verdict {
-  Layer layer = Layer::kUnknown;
-  std::string sentence;               // one, as a colleague would say it
-  std::vector<std::string> findings;  // the figures behind it, one a line
-  double trigger_rate = 0;            // hedged ÷ eligible
+// Its layer is one of four. kUnknown: too few requests. kHealthy: hedges catch a tail. kWatch: more
+// than a tail, or too uncertain to call. kCause: the fault is in the servers; hedging hides it and
+// feeds it. The evidence is the figures behind the sentence.
+struct Verdict : findings::Statement {
+  double trigger_rate = 0;  // hedged ÷ eligible
   double trigger_low = 0;
   double trigger_high = 1;
 };

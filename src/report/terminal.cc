@@ -50,7 +50,8 @@ Ink ink_of(Emphasis emphasis) {
   return Ink::kPlain;
 }
 
-Ink ink_of(Layer layer) {
+Ink ink_of(findings::Layer layer) {
+  using findings::Layer;
   switch (layer) {
     case Layer::kHealthy:
       return Ink::kGood;
@@ -220,8 +221,8 @@ void put_block(Canvas& canvas, const Table& raw) {
 
 // ---- statements -------------------------------------------------------------------------------
 
-void put_block(Canvas& canvas, const Verdict& verdict) {
-  const Ink ink = ink_of(verdict.layer);
+void put_block(Canvas& canvas, const findings::Statement& statement) {
+  const Ink ink = ink_of(statement.layer);
   constexpr std::string_view kBar = "▌ ";
   const int width = std::max(canvas.width() - display_width(kBar), 1);
   const auto say = [&](std::string_view first, std::string_view text, Ink text_ink) {
@@ -236,9 +237,11 @@ void put_block(Canvas& canvas, const Verdict& verdict) {
       canvas.end_line();
     }
   };
-  say("", upper(to_string(verdict.layer)), ink);
-  if (!verdict.sentence.empty()) say("", verdict.sentence, Ink::kBold);
-  for (const std::string& finding : verdict.findings) say("• ", finding, Ink::kPlain);
+  say("", upper(to_string(statement.layer)), ink);
+  if (!statement.sentence.empty()) say("", statement.sentence, Ink::kBold);
+  for (const findings::Evidence& evidence : statement.evidence) {
+    say("• ", to_line(evidence), Ink::kPlain);
+  }
 }
 
 void put_block(Canvas& canvas, const Checks& checks) {

@@ -140,7 +140,7 @@ TEST(AdaptiveTest, StopsHedgingWithin200MillisecondsOfABrownoutAndIsBackWithin5S
     simulation.run_until(start + 80s);
     EXPECT_EQ(simulation.route().counters().hedges, stopped) << "seed " << seed;
     const hedge::Verdict sick = simulation.route().verdict(simulation.now());
-    EXPECT_NE(sick.layer, hedge::Layer::kHealthy) << sick.sentence;
+    EXPECT_NE(sick.layer, findings::Layer::kHealthy) << sick.sentence;
     simulation.run_until(start + 85s);
     EXPECT_EQ(simulation.route().brownout().state(), hedge::Brownout::State::kClear)
         << "seed " << seed;
@@ -341,7 +341,7 @@ TEST(AdaptiveTest, SwitchesItselfOffWhereItDoesHarmAndSaysWhy) {
     if (!simulation.route().off_since()) continue;
     ++off;
     const hedge::Verdict verdict = simulation.route().verdict(simulation.now());
-    EXPECT_EQ(verdict.layer, hedge::Layer::kCause);
+    EXPECT_EQ(verdict.layer, findings::Layer::kCause);
     EXPECT_NE(verdict.sentence.find("switched itself off"), std::string::npos) << verdict.sentence;
     const std::uint64_t hedges = simulation.route().counters().hedges;
     simulation.run();
