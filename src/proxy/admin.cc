@@ -154,7 +154,7 @@ Json route_json(Proxy& proxy) {
           {"verdict", verdict_json(route.verdict(now))},
           {"dry_run", route.config().dry_run},
           {"plan", adaptive ? plan_json(route.planned()) : plan_json(route.plan_board().read())},
-          {"brownout", to_string(route.brownout().state())},
+          {"brownout", to_string(route.overload().state())},
           {"off_for_s", off ? Json(to_seconds(now - *off)) : Json()},
           {"proof", adaptive ? proof_json(route.proof(now)) : Json()},
           {"hosts", hosts_json(proxy.client(), now)}};

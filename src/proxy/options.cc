@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "hedge/hosts.h"
+#include "hedge/engine/hosts.h"
 
 namespace tailward::proxy {
 
