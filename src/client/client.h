@@ -1,4 +1,5 @@
-// A hedged HTTP client: one route of the engine (hedge/engine/route.h) over one connection pool a host.
+// A hedged HTTP client: one route of the engine (hedge/engine/route.h) over one connection pool for
+// each host.
 //
 //   client::Client client(transport, timers, config, {{"10.0.0.1", 80}, {"10.0.0.2", 80}});
 //   client::Call call(client, handler);

@@ -5,8 +5,8 @@
 // where its request may be hedged; any other, and every response body, passes in pieces, and its
 // sender is held up while more than Options::buffered_max bytes wait for the reader.
 //
-// Thread safety: belongs to the proxy's loop. Ownership: a request lives in ProxiedRequests until its
-// answer is complete or its client has gone; destroying it cancels every attempt.
+// Thread safety: belongs to the proxy's loop. Ownership: ProxiedRequests keeps a request until its
+// response is complete or its client has gone; destroying it cancels every attempt.
 #pragma once
 
 #include <array>

@@ -7,13 +7,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "base/time.h"
+#include "hedge/engine/counters.h"
 #include "hedge/engine/hosts.h"
 
 namespace tailward::hedge {
-
-enum class Denied : std::uint8_t;
 
 // Which part of the experiments on hedging itself a request belongs to.
 enum class Group : std::uint8_t {

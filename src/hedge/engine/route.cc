@@ -22,34 +22,6 @@ double samples_for(double quantile, double floor) {
 
 }  // namespace
 
-std::string_view to_string(Denied denied) {
-  switch (denied) {
-    case Denied::kBudget:
-      return "budget";
-    case Denied::kNoOtherHost:
-      return "no_other_host";
-    case Denied::kNotIdempotent:
-      return "not_idempotent";
-    case Denied::kBreaker:
-      return "breaker";
-    case Denied::kOverload:
-      return "brownout";
-    case Denied::kNested:
-      return "nested";
-    case Denied::kDeadline:
-      return "deadline";
-    case Denied::kPushback:
-      return "pushback";
-    case Denied::kNotReplayable:
-      return "not_replayable";
-    case Denied::kProbability:
-      return "probability";
-    case Denied::kDryRun:
-      return "dry_run";
-  }
-  return "unknown";
-}
-
 std::string_view to_string(Group group) {
   switch (group) {
     case Group::kHedged:

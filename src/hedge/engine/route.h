@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 
+#include "hedge/engine/counters.h"
 #include "hedge/engine/decisions.h"
 #include "hedge/engine/hosts.h"
 #include "hedge/planning/planner.h"
@@ -55,65 +56,6 @@ struct RouteConfig {
   // How long a race with nothing alive waits for a server that asked to be tried again later.
   Duration pushback_wait_max = std::chrono::seconds(1);
   std::uint64_t seed = 1;
-};
-
-// Why a hedge that was due was not sent. Each is counted once per stage of a request.
-enum class Denied : std::uint8_t {
-  kBudget,
-  kNoOtherHost,
-  kNotIdempotent,
-  kBreaker,
-  kOverload,       // everything is slow (hedge/safety/overload.h)
-  kNested,         // the request is itself a hedge
-  kDeadline,       // what remains is too short for a fresh attempt
-  kPushback,       // a server asked for none
-  kNotReplayable,  // its body is too long to be kept
-  kProbability,    // the plan's draw said no
-  kDryRun,         // it would have been sent
-};
-inline constexpr std::size_t kDeniedCount = 11;
-std::string_view to_string(Denied denied);
-
-// Since the route began. Invariant, at every instant:
-//   attempts = requests + hedges
-//   attempts = succeeded + failed + superseded + cancelled + not sent + in flight
-struct Counters {
-  std::uint64_t requests = 0;
-  // Could be hedged: idempotent, replayable, not itself a hedge, hedging on; the control group and
-  // the switchback's slices without hedging are left out.
-  std::uint64_t eligible = 0;
-  std::uint64_t attempts = 0;
-  std::uint64_t hedges = 0;
-  std::uint64_t hedges_after_delay = 0;
-  std::uint64_t hedges_after_failure = 0;
-  std::uint64_t hedged_requests = 0;  // got a hedge because a delay had passed
-  std::uint64_t due_requests = 0;     // the plan asked for a hedge, whether or not it was sent
-  std::uint64_t hedge_wins = 0;
-  std::array<std::uint64_t, kDeniedCount> denied{};
-  // How attempts ended.
-  std::uint64_t succeeded = 0;
-  std::uint64_t failed = 0;
-  std::uint64_t superseded = 0;       // another attempt won
-  std::uint64_t cancelled = 0;        // the caller went away or its deadline passed
-  std::uint64_t not_sent = 0;         // a limit of our own kept it from being sent
-  std::uint64_t hedges_not_sent = 0;  // the hedges among them
-  // How requests ended.
-  std::uint64_t answered = 0;
-  // Every attempt failed: the caller got the best of the failures.
-  std::uint64_t answered_badly = 0;
-  std::uint64_t timed_out = 0;
-  std::uint64_t caller_gone = 0;
-  // Time that superseded attempts had been running for: what the losers cost.
-  Duration wasted{};
-
-  [[nodiscard]] double extra_load() const {
-    return requests == 0
-               ? 0
-               : static_cast<double>(hedges - hedges_not_sent) / static_cast<double>(requests);
-  }
-  [[nodiscard]] double trigger_rate() const {
-    return eligible == 0 ? 0 : static_cast<double>(hedged_requests) / static_cast<double>(eligible);
-  }
 };
 
 class Race;

@@ -1,14 +1,20 @@
 // Is everything slow, or one host? Hedging helps against the second and harms in the first.
 //
-// A shift detector (hedge/safety/change_detector.h) for every host and one for the pool are fed with first attempts:
-// longer than limit() or not, as soon as that is known. More than half of the hosts shifted, the
-// pool shifted, or more requests in flight than the arrivals and the healthy latency account for
-// (Little's law: L = λW): an overload, no hedge is allowed. It ends when none of that holds any
-// more, and hedges come back in steps. Half of the hosts or fewer: those hosts are on probation
-// (hedge/engine/hosts.h), and hedging goes on.
+// Every host has a change detector (hedge/safety/change_detector.h), and so has the pool as a whole.
+// They learn of each first attempt whether it is longer than limit(), as soon as that is known.
 //
-// Thread safety: one loop. Time is given. What is healthy is given too (hedge/safety/baseline.h); until it
-// is known there is no overload.
+// The service is overloaded, and no hedge is allowed, while one of these holds:
+//   - more than half of the hosts have shifted;
+//   - the pool has shifted;
+//   - more requests are in flight than the arrivals and the healthy latency account for (Little's
+//     law: L = λW).
+// When none of them holds any more, hedges come back in steps. When half of the hosts or fewer have
+// shifted, those hosts are on probation (hedge/engine/hosts.h), and hedging goes on.
+//
+// The JSON output and the metrics call this a brown-out.
+//
+// Thread safety: one loop. Time is given. What is healthy is given too (hedge/safety/baseline.h);
+// until it is known there is no overload.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +29,14 @@ namespace tailward::hedge {
 
 struct OverloadConfig {
   bool enabled = true;
-  // Of a shifted host's first attempts at least so many are longer than the limit.
+  // The share of a shifted host's first attempts that is longer than the limit, at least.
   double host_shifted = 0.6;
   // The pool as a whole: more than half of it slow, so that one slow host does not count as all.
   double pool_normal = 0.6;
   double pool_shifted = 0.9;
-  // One false alarm in e^threshold samples at the most (9 million).
+  // At most one false alarm in e^threshold samples (9 million).
   double threshold = 16;
-  // In flight: times what λW accounts for, plus so many.
+  // Requests in flight: this multiple of what λW accounts for, plus a few that a burst may add.
   double in_flight_times = 4;
   double in_flight_more = 16;
   Duration step = std::chrono::milliseconds(500);  // of the way back: ¼, ½, all hedges
