@@ -1,8 +1,8 @@
 // What hedging policies would do to a log's latencies and to the load, and what fan-out does.
 //
 // The model: an attempt elsewhere takes as long as any other attempt, whatever the first one met
-// (hedge/planning/planner.h). A log cannot tell whether that is so: where both attempts wait for the
-// same lock, query or size, hedging gains nothing. Reports have to say it.
+// (hedge/planning/planner.h). A log cannot tell whether that is so: where both attempts wait for
+// the same lock, query or size, hedging gains nothing. Reports have to say it.
 //
 // Thread safety: pure functions.
 #pragma once

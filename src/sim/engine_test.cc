@@ -50,7 +50,7 @@ Fault random_fault(Rng& rng) {
     default:
       fault.error_share = rng.uniform(0.05, 1);
       fault.error_after = from_ms(rng.uniform(0, 3));
-      fault.error.has_answer = rng.chance(0.5);
+      fault.error.has_response = rng.chance(0.5);
       fault.error.overloaded = rng.chance(0.2);
       if (rng.chance(0.2)) {
         fault.error.pushback = {hedge::Pushback::Kind::kAfter, from_ms(rng.uniform(0, 1500))};

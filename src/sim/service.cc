@@ -81,7 +81,7 @@ Service::JobId Service::send(hedge::HostIndex host, std::uint64_t key, std::uint
   if (refused) {
     ++counters_.refused;
     job.phase = Phase::kRefused;
-    job.outcome = {.result = hedge::Outcome::Class::kBad, .has_answer = false};
+    job.outcome = {.result = hedge::Outcome::Class::kBad, .has_response = false};
     job.timer = timers_.at(timers_.now(), [this, index] { deliver(index); });
   } else if (network_ > Duration{0}) {
     job.timer = timers_.after(network_, [this, index] { arrive(index); });

@@ -73,12 +73,15 @@ struct Counters {
     return answered + answered_badly + timed_out + caller_gone;
   }
   // Whether every request has its primary, every hedge its reason, and every end its beginning:
-  //   attempts = requests + hedges
+  //   attempts = requests + hedges − `without_host`
   //   hedges = hedges_after_delay + hedges_after_failure
   //   attempts = succeeded + failed + superseded + cancelled + not sent + `attempts_in_flight`
-  // True between any two calls of a race; a request on a route without hosts has no primary.
-  [[nodiscard]] bool add_up(std::uint64_t attempts_in_flight) const {
-    return attempts == requests + hedges && hedges == hedges_after_delay + hedges_after_failure &&
+  // True between any two calls of a race. `without_host`: requests that came before the route had a
+  // host, and so have no primary.
+  [[nodiscard]] bool add_up(std::uint64_t attempts_in_flight,
+                            std::uint64_t without_host = 0) const {
+    return attempts + without_host == requests + hedges &&
+           hedges == hedges_after_delay + hedges_after_failure &&
            attempts == attempts_ended() + attempts_in_flight;
   }
   // Whether no part is larger than its whole.

@@ -28,20 +28,10 @@
 #include <span>
 
 #include "base/time.h"
+#include "hedge/engine/request.h"
 #include "hedge/engine/route.h"
 
 namespace tailward::hedge {
-
-using AttemptIndex = std::uint8_t;  // 0 is the primary, hedges follow from 1
-inline constexpr AttemptIndex kNoAttempt = UINT8_MAX;
-
-// What the engine must know of a request before it starts.
-struct RequestInfo {
-  bool idempotent = true;
-  bool replayable = true;  // its body can be sent a second time
-  bool is_hedge = false;   // arrived with an attempt number above 0: not hedged again
-  TimePoint deadline = kNever;
-};
 
 // What a server said of further attempts.
 struct Pushback {
@@ -61,8 +51,8 @@ struct Outcome {
                // another
   };
   Class result = Class::kGood;
-  bool has_answer = true;   // the server said something that can be handed to the caller
-  bool overloaded = false;  // 429, RESOURCE_EXHAUSTED: never hedge after it
+  bool has_response = true;  // the server said something that can be handed to the caller
+  bool overloaded = false;   // 429, RESOURCE_EXHAUSTED: never hedge after it
   Pushback pushback = {};
 };
 
@@ -73,7 +63,6 @@ struct Action {
     kArm,     // call on_timer() at `at`, in place of any earlier arming; kNever: disarm
     kFinish,  // the last: the caller gets the answer of `attempt`, or none (kNoAttempt)
   };
-  enum class Ending : std::uint8_t { kAnswered, kFailed, kTimedOut, kCallerGone };
   Kind kind;
   AttemptIndex attempt = kNoAttempt;
   HostIndex host = kNoHost;
@@ -112,82 +101,59 @@ class Race {
   [[nodiscard]] Actions on_caller_gone(TimePoint now);
 
   [[nodiscard]] bool finished() const { return state_ == State::kFinished; }
-  [[nodiscard]] int attempts() const { return attempts_count_; }
-  [[nodiscard]] bool alive(AttemptIndex attempt) const {
-    return attempt < attempts_count_ && attempts_[attempt].state == Attempt::State::kAlive;
+  [[nodiscard]] int attempts() const { return ticket_.attempts; }
+  [[nodiscard]] bool running(AttemptIndex attempt) const {
+    return attempt < ticket_.attempts && runners_[attempt].state == Runner::State::kRunning;
   }
 
  private:
   enum class State : std::uint8_t { kIdle, kRunning, kFinished };
-  struct Attempt {
+  struct Runner {
     enum class State : std::uint8_t {
       kUnused,
-      kAlive,
-      kHeld,
-      kOver
-    };  // held: failed, its answer kept
+      kRunning,
+      kHeld,  // failed, its response kept
+      kOver,
+    };
     State state = State::kUnused;
-    bool probe = false;  // the breaker's
-    bool after_delay = false;
-    HostIndex host = kNoHost;
-    TimePoint started{};
+    Attempt attempt;
   };
-  // How an attempt leaves the race.
-  enum class End : std::uint8_t { kGood, kBadAnswer, kNoAnswer, kSuperseded, kCancelled, kNotSent };
 
-  void start_attempt(HostIndex host, bool probe, bool after_delay, TimePoint now, Actions& out);
-  [[nodiscard]] HostIndex choose_primary(TimePoint now);
-  // What the first attempt tells of its host: longer than usual, or not.
-  void sample_change(Duration elapsed, bool ended, TimePoint now);
-  void learn(const Attempt& attempt, bool primary, Duration elapsed, bool censored);
-  void remember(AttemptIndex answer, TimePoint now);
+  // The hosts that this request has used, in `used`.
+  [[nodiscard]] std::span<const HostIndex> used_hosts(
+      std::array<HostIndex, kAttemptsMax>& used) const;
+  void begin(const Attempt& attempt, Actions& out);
   [[nodiscard]] bool try_hedge(bool after_failure, TimePoint now, Actions& out);
-  // Why a hedge may not be sent now; otherwise its host, with its token taken from the budget.
-  [[nodiscard]] std::optional<Denied> admit_hedge(bool after_failure, TimePoint now,
-                                                  HostIndex& host);
+  // Why this request may not be hedged now, whatever its route says.
+  [[nodiscard]] std::optional<Denied> refused(TimePoint now) const;
   void run_due_stage(TimePoint now, Actions& out);
   void go_on_after_failure(TimePoint now, Actions& out);
-  void end_attempt(AttemptIndex index, End end, TimePoint now);
-  // All living attempts but one, and the answers that are held.
-  void end_all(End end, AttemptIndex except, TimePoint now, Actions& out);
+  void end_attempt(AttemptIndex index, AttemptEnd end, TimePoint now);
+  // All running attempts but one, and the responses that are held.
+  void end_all(AttemptEnd end, AttemptIndex except, TimePoint now, Actions& out);
   [[nodiscard]] bool worth_waiting_for(TimePoint now);
-  // A host that this request has not used; kNoHost when there is none.
-  [[nodiscard]] HostIndex choose_host(TimePoint now);
-  [[nodiscard]] bool held_has_answer() const { return held_rank_ >= 2; }
-  void hold_or_release(AttemptIndex index, bool has_answer, Actions& out);
+  [[nodiscard]] bool held_has_response() const { return held_rank_ >= 2; }
+  void hold_or_release(AttemptIndex index, bool has_response, Actions& out);
   void obey(const Outcome& outcome, TimePoint now);
-  void finish(Action::Ending ending, AttemptIndex answer, TimePoint now, Actions& out);
+  void finish(Ending ending, AttemptIndex winner, TimePoint now, Actions& out);
   void arm(Actions& out);
-  [[nodiscard]] bool anything_alive() const;
+  [[nodiscard]] bool anything_running() const;
   [[nodiscard]] bool stages_left() const;
   [[nodiscard]] TimePoint next_stage_at() const;
 
   Route* route_;
   State state_ = State::kIdle;
-  std::uint8_t attempts_count_ = 0;
-  std::uint8_t hedges_max_ = 0;
   std::uint8_t next_stage_ = 0;
-  bool could_hedge_ = false;  // idempotent, replayable, not itself a hedge
-  bool eligible_ = false;     // and neither control group nor without hedging for now
-  bool due_ = false;
-  bool shift_sampled_ = false;
-  bool counts_ = false;  // for the control group's comparison
-  Group group_ = Group::kOff;
-  std::uint32_t slice_ = 0;  // of the switchback
-  std::optional<Denied> denied_;
-  bool hedged_ = false;              // by a delay
   bool no_more_ = false;             // a server asked for no further attempt
-  bool waits_for_pushback_ = false;  // nothing is alive, the next attempt starts at not_before_
+  bool waits_for_pushback_ = false;  // nothing runs, the next attempt starts at not_before_
   int held_rank_ = -1;
   AttemptIndex held_ = kNoAttempt;
   RequestInfo request_;
-  std::uint64_t number_ = 0;  // of the request in its route
-  TimePoint started_{};
   TimePoint last_stage_at_{};
   TimePoint not_before_{};
   TimePoint armed_at_ = kNever;
-  Plan plan_;
-  std::array<Attempt, kAttemptsMax> attempts_{};
+  Ticket ticket_;  // the route's
+  std::array<Runner, kAttemptsMax> runners_{};
 };
 
 }  // namespace tailward::hedge

@@ -66,7 +66,7 @@ std::unique_ptr<Route> fixed_route(Duration delay = 50ms, int copies = 1, int ho
 
 constexpr Outcome kGood{};
 constexpr Outcome kAnswered503{.result = Outcome::Class::kBad};
-constexpr Outcome kRefused{.result = Outcome::Class::kBad, .has_answer = false};
+constexpr Outcome kRefused{.result = Outcome::Class::kBad, .has_response = false};
 
 Outcome pushed_back(Pushback pushback) {
   Outcome outcome = kAnswered503;
@@ -372,7 +372,7 @@ TEST(RaceTest, AnAttemptThatALimitOfOursKeptBackIsNobodysFailure) {
   Race race(*route);
   (void)race.start({}, kStart);
   (void)race.on_timer(kStart + 50ms);
-  const Outcome refused{.result = Outcome::Class::kNotSent, .has_answer = false};
+  const Outcome refused{.result = Outcome::Class::kNotSent, .has_response = false};
   EXPECT_THAT(to_texts(race.on_outcome(1, refused, kStart + 50ms)), IsEmpty());
   EXPECT_THAT(to_texts(race.on_outcome(0, kGood, kStart + 70ms)),
               ElementsAre("cancel 1", "finish 0 answered"));

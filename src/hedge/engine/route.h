@@ -9,15 +9,20 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "hedge/engine/counters.h"
 #include "hedge/engine/decisions.h"
 #include "hedge/engine/hosts.h"
+#include "hedge/engine/request.h"
+#include "hedge/planning/calibration.h"
 #include "hedge/planning/planner.h"
 #include "hedge/planning/policy.h"
 #include "hedge/proof/proof.h"
 #include "hedge/proof/verdict.h"
+#include "hedge/safety/auto_off.h"
 #include "hedge/safety/baseline.h"
 #include "hedge/safety/breaker.h"
 #include "hedge/safety/budget.h"
@@ -58,8 +63,6 @@ struct RouteConfig {
   std::uint64_t seed = 1;
 };
 
-class Race;
-
 class Route {
  public:
   // `shared_budget`: the pool's or process's, may be null, must outlive the route.
@@ -88,9 +91,7 @@ class Route {
   // What the planner has planned and expects of it, as of the last tick(); adaptive only.
   [[nodiscard]] const PlannedHedges& planned() const { return planned_; }
   // Off by the verdict, since then.
-  [[nodiscard]] std::optional<TimePoint> off_since() const {
-    return off_ ? std::optional(off_since_) : std::nullopt;
-  }
+  [[nodiscard]] std::optional<TimePoint> off_since() const { return auto_off_.since(); }
   [[nodiscard]] Proof proof(TimePoint now);
   // What hedging saves at that quantile, by the control group.
   [[nodiscard]] Saving saving(double quantile, TimePoint now) {
@@ -98,7 +99,9 @@ class Route {
   }
 
   // Answered requests, start to answer, over the last window.
-  [[nodiscard]] stats::Histogram client_latency(TimePoint now) { return client_.merged(now); }
+  [[nodiscard]] stats::Histogram client_latency(TimePoint now) {
+    return windows_.client.merged(now);
+  }
   // First attempts of all hosts, losers censored, as of the last tick().
   [[nodiscard]] const stats::Survival& first_attempts() const { return merged_; }
   // First attempts with every sample recorded until now.
@@ -108,31 +111,66 @@ class Route {
   // known.
   [[nodiscard]] Verdict verdict(TimePoint now, std::optional<double> lock_wait_ratio = {});
 
+  // ---- how a request passes through the route: for races (hedge/engine/race.h) only ------------
+  // begin_request(); any number of stage_due(), begin_hedge() and end_attempt(); end_request() or
+  // abandon_request(). Each of them keeps the counters' invariants, which are checked.
+
+  // Draws what becomes of the request and begins its primary, the attempt on ticket.host.
+  [[nodiscard]] Ticket begin_request(const RequestInfo& request, TimePoint now);
+  // The delay of a stage has passed, and `primary_running` or not. Whether a hedge is wanted now.
+  [[nodiscard]] bool stage_due(Ticket& ticket, const Stage& stage, bool primary_running,
+                               TimePoint now);
+  // Begins a hedge on a host that is not `used`, with a token from the budget. Empty: denied.
+  [[nodiscard]] std::optional<Attempt> begin_hedge(Ticket& ticket, std::span<const HostIndex> used,
+                                                   bool after_failure, TimePoint now);
+  // Whether begin_hedge() after a failure would be allowed as things are; begins nothing.
+  [[nodiscard]] bool would_hedge(std::span<const HostIndex> used, TimePoint now);
+  // A hedge is not sent for a reason that only the race knows.
+  void deny(Ticket& ticket, Denied why);
+  void end_attempt(Ticket& ticket, const Attempt& attempt, AttemptEnd end, TimePoint now);
+  // REQUIRES: every attempt of the request has ended. `winner`: whose response the caller gets.
+  void end_request(const Ticket& ticket, Ending ending, AttemptIndex winner, TimePoint now);
+  // The race was destroyed under way. REQUIRES: its attempts have ended as kAbandoned.
+  void abandon_request();
+
  private:
-  friend class Race;
+  // What verdict() and the figures of the last window are made of.
+  struct Windows {
+    explicit Windows(Duration window)
+        : client(window), hedged(window), due(window), hedges(window) {}
+    stats::WindowedHistogram client;
+    stats::WindowedShare hedged;  // of eligible requests
+    stats::WindowedShare due;
+    stats::WindowedShare hedges;  // hedges (successes) and attempts (trials)
+  };
 
   [[nodiscard]] bool adaptive() const { return config_.policy.kind == Policy::Kind::kAdaptive; }
+  [[nodiscard]] bool overloaded() const {
+    return overload_.state() == Overload::State::kOverloaded;
+  }
   [[nodiscard]] Plan make_plan();
   // `none` where there is nothing to plan.
   [[nodiscard]] Plan adaptive_plan(const Plan& none);
-  // Where a first attempt on that host is recorded: what an overload does is no law of the host's.
-  [[nodiscard]] stats::Survival& estimator_of(HostIndex host) {
-    return overload_.state() == Overload::State::kOverloaded ? in_overload_
-                                                             : hosts_.first_attempts(host);
-  }
-  // How many hedges the plan asked for, against how many it was expected to: timers are late, hosts
-  // differ. 1 while little is known.
   void calibrate(Duration elapsed);
   void watch_service(TimePoint now, Duration elapsed);
-  void watch_harm(TimePoint now);
   void set_per_host_delays(const Plan& plan);
   // What becomes of an eligible request that begins now.
   [[nodiscard]] Group group_of_next();
+  [[nodiscard]] HostIndex choose_primary(Ticket& ticket);
   // The plan for a request on that host.
   void adjust_plan(Plan& plan, HostIndex host) const;
-  // So many finished first attempts that delay and baseline can be learned; twice as many are kept.
+  // Why a hedge may not be sent now; otherwise its host, with its token taken from the budget.
+  [[nodiscard]] std::optional<Denied> admit_hedge(std::span<const HostIndex> used,
+                                                  bool after_failure, TimePoint now,
+                                                  HostIndex& host);
+  void begin_attempt(Ticket& ticket, HostIndex host, bool primary, TimePoint now);
+  void count_end(const Attempt& attempt, AttemptEnd end, TimePoint now);
+  // What the end of an attempt tells of its host, and of hedging.
+  void learn(Ticket& ticket, const Attempt& attempt, Duration elapsed, bool censored);
+  // What the first attempt tells of its host: longer than usual, or not.
+  void sample_change(Ticket& ticket, Duration elapsed, bool ended, TimePoint now);
+  // How many finished first attempts it takes to learn delay and baseline; twice as many are kept.
   [[nodiscard]] double samples_needed() const;
-  void deny(Denied why) { ++counters_.denied[static_cast<std::size_t>(why)]; }
 
   RouteConfig config_;
   Rng rng_;
@@ -142,30 +180,22 @@ class Route {
   Baseline baseline_;
   PlanBoard board_;
   Counters counters_;
+  std::uint64_t without_host_ = 0;  // requests that came before any host was added
   stats::Survival merged_;
   Overload overload_;
   stats::Survival in_overload_;  // first attempts since it began
   ControlGroup control_;
   Switchback switchback_;
   TailDependence dependence_;
+  AutoOff auto_off_;
   Decisions decisions_;
   PlannedHedges planned_;
   stats::Curve first_curve_;
-  double hedges_expected_ = 0;  // by the plans, decayed
-  double hedges_asked_ = 0;     // by the races, decayed
-  double calibration_ = 1;
-  Counters at_tick_;                   // as they were at the last tick()
-  std::size_t next_delayed_host_ = 0;  // host
-  bool off_ = false;                   // by the verdict
-  TimePoint off_since_{};
-  TimePoint retrial_at_{};
-  Duration off_for_{};
+  Calibration calibration_;
+  Counters at_tick_;                     // as they were at the last tick()
+  std::size_t next_delayed_host_ = 0;    // whose per-host delay is computed next
   std::int64_t measured_in_flight_ = 0;  // primaries whose latency will be the host's
-  std::uint64_t harm_looked_at_ = 0;     // pairs of the switchback
-  stats::WindowedHistogram client_;
-  stats::WindowedShare hedged_;  // of eligible requests
-  stats::WindowedShare due_;
-  stats::WindowedShare hedges_;  // hedges (successes) and attempts (trials)
+  Windows windows_;
   TimePoint last_tick_{};
 };
 

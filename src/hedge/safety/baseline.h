@@ -39,7 +39,8 @@ class Baseline {
     double healthy_rate = 0.15;
     double rise_max = 1.25;
     Duration day = std::chrono::hours(24);
-    // The limit of hedge/safety/overload.h: this multiple of the median, at least the upper quartile.
+    // The limit of hedge/safety/overload.h: this multiple of the median, and at least the upper
+    // quartile.
     double limit_times = 2;
   };
   explicit Baseline(const Config& config) : config_(config) {}

@@ -1,6 +1,6 @@
 // Is everything slow, or one host? Hedging helps against the second and harms in the first.
 //
-// Every host has a change detector (hedge/safety/change_detector.h), and so has the pool as a whole.
+// Every host has a change detector (hedge/safety/change_detector.h), and the pool has one, too.
 // They learn of each first attempt whether it is longer than limit(), as soon as that is known.
 //
 // The service is overloaded, and no hedge is allowed, while one of these holds:
