@@ -17,8 +17,8 @@
 #include "base/file.h"
 #include "base/heap_count/heap_count.h"
 #include "base/rng.h"
-#include "hedge/planner.h"
-#include "hedge/race.h"
+#include "hedge/engine/race.h"
+#include "hedge/planning/planner.h"
 #include "net/real_clock.h"
 #include "report/json.h"
 

@@ -55,20 +55,25 @@ if(TAILWARD_PCH)
 endif()
 
 # The folders that are the library; the others are parts of the program.
-set(TAILWARD_INSTALLED base stats io hedge sync)
+set(TAILWARD_INSTALLED base findings stats io hedge sync)
 # What include/tailward/http_client.h hides: installed without headers, which would need Boost's.
 set(TAILWARD_INSTALLED_HIDDEN http net client)
 
-# tailward_component(NAME [ONE_THREAD] [PUBLIC libs…] [PRIVATE libs…] [TEST libs…] [GENERATED sources…])
+# tailward_component(NAME [ONE_THREAD] [ROOMS] [PUBLIC libs…] [PRIVATE libs…] [TEST libs…] [GENERATED sources…])
 #   ONE_THREAD: neither its code nor its tests start a thread; ThreadSanitizer has nothing to see there.
+#   ROOMS: its files stand in sub-folders, one level deep, as well.
 #   One static library tailward_NAME (alias tailward::NAME) of every *.cc in this folder, and one test program
 #   NAME_test of every *_test.cc, registered with CTest test by test. Files are found, not listed, so that
 #   none on disk is left out.
 function(tailward_component name)
-  cmake_parse_arguments(ARG "ONE_THREAD" "" "PUBLIC;PRIVATE;TEST;GENERATED" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS *.cc)
-  file(GLOB headers CONFIGURE_DEPENDS *.h)
-  file(GLOB tests CONFIGURE_DEPENDS *_test.cc)
+  cmake_parse_arguments(ARG "ONE_THREAD;ROOMS" "" "PUBLIC;PRIVATE;TEST;GENERATED" ${ARGN})
+  set(places "")
+  if(ARG_ROOMS)
+    set(places "*/")
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS *.cc ${places}*.cc)
+  file(GLOB headers CONFIGURE_DEPENDS *.h ${places}*.h)
+  file(GLOB tests CONFIGURE_DEPENDS *_test.cc ${places}*_test.cc)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   if(NOT sources AND NOT ARG_GENERATED)  # a static library needs one source, headers are not enough
     set(sources ${CMAKE_CURRENT_BINARY_DIR}/empty.cc)

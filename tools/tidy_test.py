@@ -44,10 +44,10 @@ class TidyTest(unittest.TestCase):
 
     def test_a_lower_folder_may_not_include_a_higher_one(self):
         self.breaks("include", 2, src__base__a_cc='#include "base/a.h"\n#include "stats/histogram.h"\n')
-        self.breaks("include", 1, src__net__a_cc='#include "hedge/race.h"\n')
+        self.breaks("include", 1, src__net__a_cc='#include "hedge/engine/race.h"\n')
         self.breaks("include", 1, src__proxy__a_cc='#include "lab/arm.h"\n')
-        self.clean(src__hedge__a_cc='#include "hedge/race.h"\n#include "stats/window.h"\n#include <vector>\n')
-        self.clean(src__client__a_cc='#include "hedge/race.h"\n#include "net/loop.h"\n')
+        self.clean(src__hedge__a_cc='#include "hedge/engine/race.h"\n#include "stats/window.h"\n#include <vector>\n')
+        self.clean(src__client__a_cc='#include "hedge/engine/race.h"\n#include "net/loop.h"\n')
 
     def test_nothing_includes_apps(self):
         self.breaks("include", 1, bench__a_cc='#include "apps/options.h"\n')

@@ -186,8 +186,8 @@ void Call::outcome(hedge::AttemptIndex attempt, const Outcome& outcome) {
 
 void Call::finished(const Action& action) {
   timer_.cancel();
-  if (action.ending == Action::Ending::kCallerGone) return;
-  if (action.ending == Action::Ending::kTimedOut && action.attempt == hedge::kNoAttempt) {
+  if (action.ending == hedge::Ending::kCallerGone) return;
+  if (action.ending == hedge::Ending::kTimedOut && action.attempt == hedge::kNoAttempt) {
     handler_.on_error({ErrorKind::kTimedOut, "no answer before the deadline", {}});
     return;
   }
@@ -272,7 +272,7 @@ void Call::Attempt::on_response_head(http::Response&& response) {
 void Call::Attempt::on_body(std::span<const char> piece) {
   if (won()) {
     call_.handler_.on_body(piece);
-  } else if (call_.race_.alive(index_)) {
+  } else if (call_.race_.running(index_)) {
     first = piece;  // a good answer's first byte wins, so the piece is handed over at once
     call_.outcome(index_, Outcome{});
   } else {
@@ -286,7 +286,7 @@ void Call::Attempt::on_end() {
     return;
   }
   ended = true;
-  if (call_.race_.alive(index_)) call_.outcome(index_, Outcome{});
+  if (call_.race_.running(index_)) call_.outcome(index_, Outcome{});
 }
 
 void Call::Attempt::on_error(Error failure, bool) {
@@ -296,9 +296,9 @@ void Call::Attempt::on_error(Error failure, bool) {
     return;
   }
   error = failure;
-  if (!call_.race_.alive(index_)) return;  // held: an answer that broke off later
-  head.reset();                            // a good head whose body never came is no answer
-  Outcome outcome{.result = Outcome::Class::kBad, .has_answer = false};
+  if (!call_.race_.running(index_)) return;  // held: an answer that broke off later
+  head.reset();                              // a good head whose body never came is no answer
+  Outcome outcome{.result = Outcome::Class::kBad, .has_response = false};
   if (error->kind == ErrorKind::kOverloaded) outcome.result = Outcome::Class::kNotSent;
   call_.last_error_ = std::move(failure);
   call_.outcome(index_, outcome);

@@ -1,4 +1,5 @@
-// A hedged HTTP client: one route of the engine (hedge/route.h) over one connection pool a host.
+// A hedged HTTP client: one route of the engine (hedge/engine/route.h) over one connection pool for
+// each host.
 //
 //   client::Client client(transport, timers, config, {{"10.0.0.1", 80}, {"10.0.0.2", 80}});
 //   client::Call call(client, handler);
@@ -18,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "hedge/race.h"
+#include "hedge/engine/race.h"
 #include "http/message.h"
 #include "io/timers.h"
 #include "io/transport.h"

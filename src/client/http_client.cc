@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "client/client.h"
+#include "findings/statement.h"
 #include "http/codec.h"
 #include "net/loop.h"
 #include "net/loop_thread.h"
@@ -334,9 +335,11 @@ HttpClientStats HttpClient::Core::stats_now() {
     stats.p99 = latency.quantile(0.99);
   }
   hedge::Verdict verdict = client_.verdict();
-  stats.verdict = hedge::to_string(verdict.layer);
+  stats.verdict = findings::to_string(verdict.layer);
   stats.sentence = std::move(verdict.sentence);
-  stats.findings = std::move(verdict.findings);
+  for (const findings::Evidence& evidence : verdict.evidence) {
+    stats.findings.push_back(findings::to_line(evidence));
+  }
   return stats;
 }
 

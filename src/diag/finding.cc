@@ -34,28 +34,4 @@ std::string_view to_string(Cause cause) {
   return "none";
 }
 
-std::string_view to_string(Certainty certainty) {
-  switch (certainty) {
-    case Certainty::kProven:
-      return "proven";
-    case Certainty::kConsistent:
-      return "consistent";
-    case Certainty::kGuessed:
-      return "guessed";
-  }
-  return "guessed";
-}
-
-std::string_view to_string(Layer layer) {
-  switch (layer) {
-    case Layer::kCause:
-      return "cause";
-    case Layer::kAmplification:
-      return "amplification";
-    case Layer::kSymptom:
-      return "symptom";
-  }
-  return "cause";
-}
-
 }  // namespace tailward::diag

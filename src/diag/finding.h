@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "findings/statement.h"
 
 namespace tailward::diag {
 
@@ -33,25 +34,12 @@ enum class Cause {
 // "nagle-delayed-ack", …
 std::string_view to_string(Cause cause);
 
-enum class Certainty { kProven, kConsistent, kGuessed };
-std::string_view to_string(Certainty certainty);
+using findings::Certainty;
 
-enum class Layer { kCause, kAmplification, kSymptom };
-std::string_view to_string(Layer layer);
-
-// One observation behind a finding: a sentence, and the packets or sockets that anybody can look
-// up.
-struct Evidence {
-  std::string text;
-  std::vector<std::uint64_t> packets = {};  // numbers in the capture, a few
-};
-
-struct Finding {
+// A statement about one cause. Its sentence says who waits for what, how long, how often.
+struct Finding : findings::Statement {
   Cause cause = Cause::kNone;
-  Layer layer = Layer::kCause;
   Certainty certainty = Certainty::kGuessed;
-  std::string sentence;  // who waits for what, how long, how often
-  std::vector<Evidence> evidence = {};
   std::vector<std::string> missing = {};  // what would make it more certain
   std::string remedy;
   std::string verify;  // how to know that the remedy worked

@@ -82,12 +82,12 @@ bool follows_acks(const StallPattern& pattern) {
 }  // namespace
 
 Finding found(Cause cause, Certainty certainty, std::string sentence) {
-  return {.cause = cause,
-          .layer = Layer::kCause,
-          .certainty = certainty,
-          .sentence = std::move(sentence),
-          .remedy = {},
-          .verify = {}};
+  Finding finding;
+  finding.layer = findings::Layer::kCause;
+  finding.cause = cause;
+  finding.certainty = certainty;
+  finding.sentence = std::move(sentence);
+  return finding;
 }
 
 std::optional<Recurrence> recurrence(const NetworkEvidence& evidence, Kinds which) {

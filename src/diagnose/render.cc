@@ -106,38 +106,20 @@ report::Table parts_table(const Diagnosis& diagnosis) {
   return table;
 }
 
-std::string packets_text(const std::vector<std::uint64_t>& packets) {
-  std::string text;
-  constexpr std::size_t kNamed = 6;
-  for (std::size_t at = 0; at < std::min(packets.size(), kNamed); ++at) {
-    text += fmt::format("{}{}", at == 0 ? "" : ", ", packets[at]);
-  }
-  return text + (packets.size() > kNamed ? ", …" : "");
-}
-
-report::Verdict finding_block(const diag::Finding& finding, std::size_t number) {
-  report::Verdict verdict;
-  verdict.layer = finding.layer == diag::Layer::kCause           ? report::Layer::kCause
-                  : finding.layer == diag::Layer::kAmplification ? report::Layer::kAmplification
-                                                                 : report::Layer::kSymptom;
-  verdict.sentence = fmt::format("{}. {} ({}): {}", number, to_string(finding.cause),
-                                 to_string(finding.certainty), finding.sentence);
-  for (const diag::Evidence& evidence : finding.evidence) {
-    verdict.findings.push_back(
-        evidence.packets.empty()
-            ? evidence.text
-            : fmt::format("{} [packets {}]", evidence.text, packets_text(evidence.packets)));
-  }
+findings::Statement finding_block(const diag::Finding& finding, std::size_t number) {
+  findings::Statement block = finding;
+  block.sentence = fmt::format("{}. {} ({}): {}", number, to_string(finding.cause),
+                               to_string(finding.certainty), finding.sentence);
   for (const std::string& missing : finding.missing) {
-    verdict.findings.push_back("not known: " + missing);
+    block.evidence.push_back({"not known: " + missing});
   }
-  verdict.findings.push_back("remedy: " + finding.remedy);
-  verdict.findings.push_back("verify: " + finding.verify);
+  block.evidence.push_back({"remedy: " + finding.remedy});
+  block.evidence.push_back({"verify: " + finding.verify});
   if (finding.predicted_p99) {
-    verdict.findings.push_back(fmt::format("without it, the P99 of these requests would be {}",
-                                           format_duration(*finding.predicted_p99)));
+    block.evidence.push_back({fmt::format("without it, the P99 of these requests would be {}",
+                                          format_duration(*finding.predicted_p99))});
   }
-  return verdict;
+  return block;
 }
 
 // ---- the pictures -----------------------------------------------------------------------------
@@ -300,7 +282,7 @@ Json to_json(const diag::Finding& finding) {
             {"predicted_p99_ms", report::ms_or_null(finding.predicted_p99)},
             {"cost_ms", to_ms(finding.cost)},
             {"share_of_slow", finding.share_of_slow}};
-  for (const diag::Evidence& evidence : finding.evidence) {
+  for (const findings::Evidence& evidence : finding.evidence) {
     json["evidence"].push_back({{"text", evidence.text}, {"packets", evidence.packets}});
   }
   return json;

@@ -36,16 +36,19 @@ Diagnosis half_stalled() {
 }
 
 diag::Finding finding_of(diag::Cause cause) {
-  return {.cause = cause,
-          .certainty = diag::Certainty::kConsistent,
-          .sentence = "a small segment waits 40 ms for an acknowledgement",
-          .evidence = {{"100 of 200 requests", {7, 9, 11}}},
-          .missing = {"the options of the server's sockets"},
-          .remedy = "set TCP_NODELAY",
-          .verify = "the step at 40 ms is gone",
-          .predicted_p99 = milliseconds(2),
-          .cost = std::chrono::seconds(4),
-          .share_of_slow = 1.0};
+  diag::Finding finding;
+  finding.layer = findings::Layer::kCause;
+  finding.cause = cause;
+  finding.certainty = findings::Certainty::kConsistent;
+  finding.sentence = "a small segment waits 40 ms for an acknowledgement";
+  finding.evidence = {{"100 of 200 requests", {7, 9, 11}}};
+  finding.missing = {"the options of the server's sockets"};
+  finding.remedy = "set TCP_NODELAY";
+  finding.verify = "the step at 40 ms is gone";
+  finding.predicted_p99 = milliseconds(2);
+  finding.cost = std::chrono::seconds(4);
+  finding.share_of_slow = 1.0;
+  return finding;
 }
 
 report::RunInfo run_info() {

@@ -217,7 +217,8 @@ class ArmRun {
     result_.name = spec_.name;
     result_.hedging = spec_.route.policy.kind != hedge::Policy::Kind::kOff;
     result_.partial = result_.partial || context_.interrupted;
-    result_.counters = since(route.counters(), before_);
+    result_.counters = route.counters();
+    result_.counters -= before_;
     result_.server = since(poller_.stats(), server_before_);
     const ServerProcess::Usage usage = server_.usage();
     result_.server_peak_bytes = usage.resident_peak_bytes;
@@ -232,22 +233,6 @@ class ArmRun {
     if (const std::optional<TimePoint> off = route.off_since()) {
       result_.off_after_seconds = to_seconds(*off - began_);
     }
-  }
-
-  static hedge::Counters since(hedge::Counters now, const hedge::Counters& before) {
-    now.requests -= before.requests;
-    now.eligible -= before.eligible;
-    now.attempts -= before.attempts;
-    now.hedges -= before.hedges;
-    now.hedges_after_delay -= before.hedges_after_delay;
-    now.hedges_after_failure -= before.hedges_after_failure;
-    now.hedged_requests -= before.hedged_requests;
-    now.due_requests -= before.due_requests;
-    now.hedge_wins -= before.hedge_wins;
-    now.superseded -= before.superseded;
-    now.hedges_not_sent -= before.hedges_not_sent;
-    now.wasted -= before.wasted;
-    return now;
   }
 
   static ServerStats since(ServerStats now, const ServerStats& before) {

@@ -10,7 +10,7 @@
 
 #include "base/heap_count/heap_count.h"
 #include "base/result.h"
-#include "hedge/route.h"
+#include "hedge/engine/route.h"
 #include "lab/model.h"
 #include "lab/server.h"
 #include "report/terminal.h"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "hedge/verdict.h"
+#include "hedge/proof/verdict.h"
 #include "report/report.h"
 #include "stats/histogram.h"
 

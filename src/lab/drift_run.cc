@@ -119,7 +119,7 @@ class Run {
   [[nodiscard]] Duration since_start() const { return loop_.precise_now() - started_; }
   [[nodiscard]] Mark mark() const {
     const hedge::Route& route = client_.route();
-    return {route.counters(), route.hosts().at(kSlowHost).attempts, route.brownout().times()};
+    return {route.counters(), route.hosts().at(kSlowHost).attempts, route.overload().times()};
   }
 
   // Tells every server; the phase begins when all have answered.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "hedge/policy.h"
+#include "hedge/planning/policy.h"
 #include "lab/arm.h"
 #include "lab/drift.h"
 

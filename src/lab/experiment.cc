@@ -28,16 +28,7 @@ void merge_runs(ArmResult& into, ArmResult&& run) {
   into.failed += run.failed;
   into.latency.merge(run.latency);
   into.call_latency.merge(run.call_latency);
-  into.counters.requests += run.counters.requests;
-  into.counters.eligible += run.counters.eligible;
-  into.counters.attempts += run.counters.attempts;
-  into.counters.hedges += run.counters.hedges;
-  into.counters.hedged_requests += run.counters.hedged_requests;
-  into.counters.due_requests += run.counters.due_requests;
-  into.counters.hedge_wins += run.counters.hedge_wins;
-  into.counters.superseded += run.counters.superseded;
-  into.counters.hedges_not_sent += run.counters.hedges_not_sent;
-  into.counters.wasted += run.counters.wasted;
+  into.counters += run.counters;
   into.server.requests += run.server.requests;
   into.server.cancelled += run.server.cancelled;
   into.server.lock_wait += run.server.lock_wait;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "hedge/verdict.h"
+#include "findings/statement.h"
 #include "lab/arm.h"
 #include "lab/drift.h"
 #include "lab/tcp_arm.h"
@@ -17,9 +17,9 @@ namespace tailward::lab {
 
 struct ExperimentResult {
   std::vector<ArmResult> arms;
-  std::vector<Drift> drift;  // of `drift` only: one for each arm
-  std::vector<TcpArm> tcp;   // of the TCP experiments, which have no other arms
-  hedge::Verdict verdict;    // of the experiment as a whole
+  std::vector<Drift> drift;     // of `drift` only: one for each arm
+  std::vector<TcpArm> tcp;      // of the TCP experiments, which have no other arms
+  findings::Statement verdict;  // of the experiment as a whole
   std::vector<report::Check> checks;
   std::vector<std::string> notes;
   bool partial = false;

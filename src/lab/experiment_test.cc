@@ -92,12 +92,12 @@ TEST(ExperimentTest, TheVerdictNamesTheServersLockWhenItGotWorse) {
   ArmResult fixed = hedged_arm("fixed", 150ms, 0.30);
   fixed.server.lock_wait = 12s;
   const hedge::Verdict alone = judge_arm(fixed, nullptr);
-  EXPECT_EQ(alone.layer, hedge::Layer::kWatch);
+  EXPECT_EQ(alone.layer, findings::Layer::kWatch);
   const hedge::Verdict compared = judge_arm(fixed, &none);
-  EXPECT_EQ(compared.layer, hedge::Layer::kCause);
+  EXPECT_EQ(compared.layer, findings::Layer::kCause);
   bool named = false;
-  for (const std::string& finding : compared.findings) {
-    named = named || finding.find("lock wait per request is 12.0×") != std::string::npos;
+  for (const findings::Evidence& finding : compared.evidence) {
+    named = named || finding.text.find("lock wait per request is 12.0×") != std::string::npos;
   }
   EXPECT_TRUE(named);
 }

@@ -98,19 +98,19 @@ Result<ExperimentResult> run_fanout(Context& context) {
     add_simulated(10'000, context, *result);
   }
   for (const ArmResult& arm : result->arms) check_arm(arm, *result);
-  hedge::Verdict& verdict = result->verdict;
+  findings::Statement& verdict = result->verdict;
   const ArmResult* hundred = result->find("n100");
   if (hundred == nullptr || hundred->requests == 0) {
     verdict.sentence = "Too few widths were measured to judge.";
     return result;
   }
   verdict.layer =
-      hundred->fanout->low > 10 * kNodeSlow ? hedge::Layer::kWatch : hedge::Layer::kHealthy;
-  verdict.findings = {
-      fmt::format("one node is slow in {} of its answers, a request to a hundred in {}",
-                  format_share(kNodeSlow), format_share(hundred->fanout->share))};
+      hundred->fanout->low > 10 * kNodeSlow ? findings::Layer::kWatch : findings::Layer::kHealthy;
+  verdict.evidence = {
+      {fmt::format("one node is slow in {} of its answers, a request to a hundred in {}",
+                   format_share(kNodeSlow), format_share(hundred->fanout->share))}};
   verdict.sentence =
-      verdict.layer == hedge::Layer::kWatch
+      verdict.layer == findings::Layer::kWatch
           ? "Amplification: every node's own tail is 1 %, and the requests that wait for many of "
             "them "
             "are slow most of the time; a faster median of the nodes would change nothing."

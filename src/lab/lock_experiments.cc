@@ -26,12 +26,12 @@ ArmSpec lock_arm(std::string name, int shards, bool hedged, const Context& conte
   return spec;
 }
 
-report::Check check_layer(std::string name, const ArmResult& arm, hedge::Layer layer) {
+report::Check check_layer(std::string name, const ArmResult& arm, findings::Layer layer) {
   report::Check check;
   check.name = std::move(name);
   check.ok = arm.verdict.layer == layer;
-  check.value = std::string(hedge::to_string(arm.verdict.layer));
-  check.bound = std::string(hedge::to_string(layer));
+  check.value = std::string(to_string(arm.verdict.layer));
+  check.bound = std::string(to_string(layer));
   return check;
 }
 
@@ -57,7 +57,7 @@ void check_adaptive(ExperimentResult& result) {
   result.checks.push_back(
       check_below("adaptive: extra load", adaptive->counters.extra_load(), 0.10));
   result.checks.push_back(
-      check_layer("adaptive finds the cause by itself", *adaptive, hedge::Layer::kCause));
+      check_layer("adaptive finds the cause by itself", *adaptive, findings::Layer::kCause));
   result.checks.push_back(check_between("and has switched hedging off after (s)",
                                         adaptive->off_after_seconds.value_or(-1), 0, 10));
 }
@@ -85,7 +85,7 @@ void check_sharded_adaptive(ExperimentResult& result) {
       "for no more extra load (times sharded-fixed)",
       ratio(adaptive->counters.extra_load(), fixed->counters.extra_load()), 1.0 + 1e-9));
   result.checks.push_back(check_layer("the verdict on the cured service, hedged adaptively",
-                                      *adaptive, hedge::Layer::kHealthy));
+                                      *adaptive, findings::Layer::kHealthy));
 }
 
 void note_adaptive(ExperimentResult& result) {
@@ -116,7 +116,7 @@ void check_one_lock(ExperimentResult& result) {
       check_above("the lock's wait grows (times)",
                   ratio(to_ms(fixed->server.lock_wait), to_ms(none->server.lock_wait)), 4));
   result.checks.push_back(
-      check_layer("the verdict on hedging alone is cause", *fixed, hedge::Layer::kCause));
+      check_layer("the verdict on hedging alone is cause", *fixed, findings::Layer::kCause));
 }
 
 void note_lock_semantics(ExperimentResult& result) {
@@ -205,9 +205,9 @@ Result<ExperimentResult> run_three_layer(Context& context) {
                                            sharded->counters.trigger_rate(), 0.10, 0.20));
     report::Check verdict;
     verdict.name = "the verdict on the cured service is not cause";
-    verdict.ok = sharded->verdict.layer == hedge::Layer::kHealthy ||
-                 sharded->verdict.layer == hedge::Layer::kWatch;
-    verdict.value = std::string(hedge::to_string(sharded->verdict.layer));
+    verdict.ok = sharded->verdict.layer == findings::Layer::kHealthy ||
+                 sharded->verdict.layer == findings::Layer::kWatch;
+    verdict.value = std::string(to_string(sharded->verdict.layer));
     verdict.bound = "healthy, or watch";
     result->checks.push_back(verdict);
   }

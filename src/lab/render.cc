@@ -17,24 +17,6 @@ using report::Better;
 using report::Cell;
 using report::Json;
 
-report::Layer layer_of(hedge::Layer layer) {
-  switch (layer) {
-    case hedge::Layer::kHealthy:
-      return report::Layer::kHealthy;
-    case hedge::Layer::kWatch:
-      return report::Layer::kWatch;
-    case hedge::Layer::kCause:
-      return report::Layer::kCause;
-    case hedge::Layer::kUnknown:
-      break;
-  }
-  return report::Layer::kUnknown;
-}
-
-report::Verdict verdict_of(const hedge::Verdict& verdict) {
-  return {layer_of(verdict.layer), verdict.sentence, verdict.findings};
-}
-
 Cell published_ms(const std::optional<double>& value) {
   return value ? report::number_cell(*value, 1, report::Emphasis::kMuted)
                : report::text_cell("–", report::Emphasis::kMuted);
@@ -250,7 +232,7 @@ Json arm_json(const ArmResult& arm, bool cost) {
     json["call_p99_ms"] = to_ms(arm.call_latency.quantile(0.99));
   }
   if (arm.first_median) json["first_attempt_p50_ms"] = to_ms(*arm.first_median);
-  if (arm.hedging) json["verdict"] = report::to_json(verdict_of(arm.verdict));
+  if (arm.hedging) json["verdict"] = report::to_json(arm.verdict);
   if (arm.proof) json["proof"] = proxy::proof_json(*arm.proof);
   if (arm.plan) json["plan"] = proxy::plan_json(*arm.plan);
   if (arm.off_after_seconds) json["off_after_s"] = *arm.off_after_seconds;
@@ -296,7 +278,7 @@ report::Report to_report(const Experiment& experiment, const ExperimentResult& r
   report.summary = experiment.about + ".";
   report.run = run;
   if (!result.tcp.empty()) {
-    report.add(verdict_of(result.verdict));
+    report.add(result.verdict);
     add_tcp(report, experiment, result);
     for (const std::string& note : result.notes)
       report.add(report::Note{report::NoteKind::kNote, note});
@@ -316,7 +298,7 @@ report::Report to_report(const Experiment& experiment, const ExperimentResult& r
     report.add(load_table(result));
   }
   if (experiment.name == "cost") report.add(cost_table(result));
-  report.add(verdict_of(result.verdict));
+  report.add(result.verdict);
   if (!result.partial) report.add(report::Checks{"What it shows", result.checks});
   report.add(curves(result));
   report::TimelineChart over_time = timeline(result);
@@ -344,7 +326,7 @@ Json to_json(const Experiment& experiment, const ExperimentResult& result,
   for (std::size_t i = 0; i < result.drift.size(); ++i) {
     json["arms"][i].update(drift_json(result.drift[i]));
   }
-  json["verdict"] = report::to_json(verdict_of(result.verdict));
+  json["verdict"] = report::to_json(result.verdict);
   json["checks"] = report::to_json(
       report::Checks{"", result.partial ? std::vector<report::Check>{} : result.checks});
   json["notes"] = result.notes;

@@ -210,20 +210,20 @@ struct Article {
 constexpr std::array<Article, 4> kReqrespArticle{
     {{32, 42, 39}, {64, 40, 40}, {512, 40, 40}, {4096, 38, 37}}};
 
-hedge::Verdict interlock_verdict(std::span<const TcpArm> arms) {
-  hedge::Verdict verdict;
+findings::Statement interlock_verdict(std::span<const TcpArm> arms) {
+  findings::Statement verdict;
   const TcpArm* worst = nullptr;
   for (const TcpArm& arm : arms) {
     if (arm.option == "nagle") worst = &arm;
   }
   if (worst == nullptr) return verdict;
-  verdict.layer = hedge::Layer::kCause;
+  verdict.layer = findings::Layer::kCause;
   verdict.sentence = fmt::format(
       "With RTT {:g} ms a request of two small writes takes {:.1f} ms: the second write waits for "
       "the ACK of the first, and the server delays that ACK because it waits for the rest.",
       to_ms(worst->rtt), worst->median_ms());
-  verdict.findings = {"TCP_NODELAY ends the wait, and so does one write for each request",
-                      "the delayed ACK is a timer of 40 ms: no faster network shortens it"};
+  verdict.evidence = {{"TCP_NODELAY ends the wait, and so does one write for each request"},
+                      {"the delayed ACK is a timer of 40 ms: no faster network shortens it"}};
   return verdict;
 }
 
@@ -303,7 +303,7 @@ Result<ExperimentResult> run_nodelay_reqresp(Context& context) {
   ExperimentResult result = run.finish(std::move(arms));
   result.checks = exchange_checks(result.tcp);
   if (result.ok()) {
-    result.verdict.layer = hedge::Layer::kHealthy;
+    result.verdict.layer = findings::Layer::kHealthy;
     result.verdict.sentence =
         "With one write for each request and each answer, Nagle has nothing to hold back: the "
         "option makes no difference, with or without round-trip time.";

@@ -170,19 +170,19 @@ StreamPlan batch_plan(const Batch& batch, bool nodelay) {
   return plan;
 }
 
-hedge::Verdict batch_verdict(std::span<const TcpArm> arms) {
-  hedge::Verdict verdict;
+findings::Statement batch_verdict(std::span<const TcpArm> arms) {
+  findings::Statement verdict;
   const TcpArm* nagle = find_arm(arms, "nagle", kBatches[0].size, 0ms);
   const TcpArm* nodelay = find_arm(arms, "nodelay", kBatches[0].size, 0ms);
   if (nagle == nullptr || nodelay == nullptr) return verdict;
-  verdict.layer = hedge::Layer::kCause;
+  verdict.layer = findings::Layer::kCause;
   verdict.sentence = fmt::format(
       "A stream of 64-byte writes takes {:.1f} ms with NODELAY and {:.1f} ms with Nagle: {:.2f} "
       "and {:.2f} segments for each write.",
       nodelay->median_ms(), nagle->median_ms(), nodelay->counts.segments_per_message(),
       nagle->counts.segments_per_message());
-  verdict.findings = {"the system calls are the same for both: Nagle saves segments, not calls",
-                      "writing larger pieces from a buffer in the application saves both"};
+  verdict.evidence = {{"the system calls are the same for both: Nagle saves segments, not calls"},
+                      {"writing larger pieces from a buffer in the application saves both"}};
   return verdict;
 }
 
@@ -208,24 +208,24 @@ StreamPlan buffer_plan(const Pinned& pinned, Duration at_most) {
   return plan;
 }
 
-hedge::Verdict buffer_verdict(std::span<const TcpArm> arms) {
-  hedge::Verdict verdict;
+findings::Statement buffer_verdict(std::span<const TcpArm> arms) {
+  findings::Statement verdict;
   const TcpArm* small = find_arm(arms, "8KiB", kWriteBytes, 0ms);
   const TcpArm* free = find_arm(arms, "default", kWriteBytes, 0ms);
   if (small == nullptr || free == nullptr) return verdict;
-  verdict.layer = hedge::Layer::kCause;
+  verdict.layer = findings::Layer::kCause;
   verdict.sentence = fmt::format(
       "Buffers pinned at 8 KiB carry {:.3g} MB/s on loopback, the kernel's own {:.0f} MB/s.",
       small->throughput(), free->throughput());
-  verdict.findings = {
-      fmt::format(
+  verdict.evidence = {
+      {fmt::format(
           "of {} writes at 8 KiB on loopback, {} waited for a timer of the sender's kernel, "
           "200 ms each, {} ACKs were delayed and the window closed {} times: a window "
           "smaller than one segment of loopback is not written into at once",
           small->counts.messages, small->counts.timer_waits, small->counts.delayed_acks,
-          small->counts.zero_windows),
-      "with round-trip time a pinned buffer is a limit: one window in each round trip",
-      "leaving the sizes to the kernel brings its autotuning back"};
+          small->counts.zero_windows)},
+      {"with round-trip time a pinned buffer is a limit: one window in each round trip"},
+      {"leaving the sizes to the kernel brings its autotuning back"}};
   return verdict;
 }
 

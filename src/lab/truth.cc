@@ -72,7 +72,7 @@ TruthCase score(const SickModel& model, std::string_view from,
   // All of these are causes; a healthy server has no layer at fault.
   result.layer_right = diagnosis.network.findings.empty()
                            ? model.cause == diag::Cause::kNone
-                           : diagnosis.network.findings.front().layer == diag::Layer::kCause &&
+                           : diagnosis.network.findings.front().layer == findings::Layer::kCause &&
                                  model.cause != diag::Cause::kNone;
   return result;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "diagnose/diagnosis.h"
+#include "findings/statement.h"
 #include "lab/sick.h"
 #include "report/json.h"
 #include "report/report.h"
@@ -34,7 +35,7 @@ struct TruthCase {
   bool over_link = false;
   std::string from;                        // "live", "capture", "client's capture"
   diag::Cause found = diag::Cause::kNone;  // the first finding
-  diag::Certainty certainty = diag::Certainty::kGuessed;
+  findings::Certainty certainty = findings::Certainty::kGuessed;
   bool layer_right = false;
   std::uint64_t requests = 0;
   std::string sentence;

@@ -1,8 +1,8 @@
 // What hedging policies would do to a log's latencies and to the load, and what fan-out does.
 //
 // The model: an attempt elsewhere takes as long as any other attempt, whatever the first one met
-// (src/hedge/planner.h). A log cannot tell whether that is so: where both attempts wait for the
-// same lock, query or size, hedging gains nothing. Reports have to say it.
+// (hedge/planning/planner.h). A log cannot tell whether that is so: where both attempts wait for
+// the same lock, query or size, hedging gains nothing. Reports have to say it.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "hedge/planner.h"
+#include "hedge/planning/planner.h"
 #include "plan/read.h"
 #include "plan/signatures.h"
 #include "stats/curve.h"

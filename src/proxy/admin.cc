@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/units.h"
+#include "findings/statement.h"
 #include "proxy/hedging_json.h"
 
 namespace tailward::proxy {
@@ -87,13 +88,12 @@ Json denied_json(const hedge::Counters& counters) {
 }
 
 Json verdict_json(const hedge::Verdict& verdict) {
-  const bool known = verdict.layer != hedge::Layer::kUnknown;
-  return {{"layer", to_string(verdict.layer)},
-          {"sentence", verdict.sentence},
-          {"findings", verdict.findings},
-          {"trigger_rate", known ? Json(verdict.trigger_rate) : Json()},
-          {"trigger_low", known ? Json(verdict.trigger_low) : Json()},
-          {"trigger_high", known ? Json(verdict.trigger_high) : Json()}};
+  const bool known = verdict.layer != findings::Layer::kUnknown;
+  Json json = report::to_json(verdict);
+  json["trigger_rate"] = known ? Json(verdict.trigger_rate) : Json();
+  json["trigger_low"] = known ? Json(verdict.trigger_low) : Json();
+  json["trigger_high"] = known ? Json(verdict.trigger_high) : Json();
+  return json;
 }
 
 const char* breaker_state(const hedge::Breaker& breaker) {
@@ -154,7 +154,7 @@ Json route_json(Proxy& proxy) {
           {"verdict", verdict_json(route.verdict(now))},
           {"dry_run", route.config().dry_run},
           {"plan", adaptive ? plan_json(route.planned()) : plan_json(route.plan_board().read())},
-          {"brownout", to_string(route.brownout().state())},
+          {"brownout", to_string(route.overload().state())},
           {"off_for_s", off ? Json(to_seconds(now - *off)) : Json()},
           {"proof", adaptive ? proof_json(route.proof(now)) : Json()},
           {"hosts", hosts_json(proxy.client(), now)}};

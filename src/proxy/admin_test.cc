@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "hedge/hosts.h"
+#include "hedge/engine/hosts.h"
 #include "proxy/proxy_testing.h"
 
 namespace tailward::proxy {

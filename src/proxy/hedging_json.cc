@@ -48,7 +48,7 @@ Json proof_json(const hedge::Proof& proof) {
   const auto p99 = [&effect](Duration value) {
     return effect.p99_known ? Json(to_ms(value)) : Json();
   };
-  const hedge::TailDependence& dependence = proof.dependence;
+  const hedge::DependenceEstimate& dependence = proof.dependence;
   const bool pairs = dependence.pairs > 0;
   return {{"control", {{"requests", proof.control_requests}, {"saved", std::move(saved)}}},
           {"switchback",

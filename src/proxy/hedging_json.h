@@ -4,9 +4,9 @@
 // Thread safety: pure functions.
 #pragma once
 
-#include "hedge/decisions.h"
-#include "hedge/proof.h"
-#include "hedge/route.h"
+#include "hedge/engine/decisions.h"
+#include "hedge/engine/route.h"
+#include "hedge/proof/proof.h"
 #include "report/json.h"
 
 namespace tailward::proxy {

@@ -78,13 +78,14 @@ std::string metrics_text(Proxy& proxy) {
   hedge::Route& route = proxy.client().route();
   add_hedging(page, route.counters());
   page.single("tailward_brownout", "gauge", "1 while hedging is held up because all is slow.",
-              route.brownout().state() == hedge::Brownout::State::kBrownout ? 1 : 0);
+              route.overload().state() == hedge::Overload::State::kOverloaded ? 1 : 0);
   page.single("tailward_hedging_off", "gauge",
               "1 while hedging has switched itself off because it did harm.",
               route.off_since() ? 1 : 0);
-  page.single(
-      "tailward_hosts_on_probation", "gauge", "Hosts that are slower than the pool.",
-      route.brownout().state() == hedge::Brownout::State::kBrownout ? 0 : route.hosts().shifted());
+  page.single("tailward_hosts_on_probation", "gauge", "Hosts that are slower than the pool.",
+              route.overload().state() == hedge::Overload::State::kOverloaded
+                  ? 0
+                  : route.hosts().shifted());
   const Figures& figures = proxy.figures();
   page.head("tailward_answers_total", "counter",
             "Answers begun towards clients, by the class of their status.");

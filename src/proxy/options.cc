@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "client/client.h"
-#include "hedge/hosts.h"
+#include "hedge/engine/hosts.h"
 
 namespace tailward::proxy {
 

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "hedge/policy.h"
+#include "hedge/planning/policy.h"
 #include "io/transport.h"
 
 namespace tailward::proxy {

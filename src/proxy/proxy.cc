@@ -44,9 +44,9 @@ Proxy::Proxy(io::Transport& transport, io::Timers& timers, Options options)
       options_(std::move(options)),
       started_at_(timers.now()),
       client_(transport, timers, route_config(options_), options_.to, client_options(options_)),
-      passages_(client_, options_),
+      requests_(client_, options_),
       server_(
-          transport, timers, [this](net::CallRef call) { passages_.begin(std::move(call)); },
+          transport, timers, [this](net::CallRef call) { requests_.begin(std::move(call)); },
           server_options(options_)),
       admin_(transport, timers, [this](const net::CallRef& call) { answer_admin(*this, *call); }) {
   TAILWARD_CHECK(!options_.to.empty());
@@ -68,8 +68,8 @@ Result<void> Proxy::listen() {
 }
 
 void Proxy::drain(UniqueFunction<void(std::size_t)> done) {
-  if (passages_.closing) return;
-  passages_.closing = true;
+  if (requests_.closing) return;
+  requests_.closing = true;
   drained_ = std::move(done);
   listener_.reset();
   grace_until_ = timers_.now() + std::min(kDrainGrace, options_.drain_timeout);

@@ -17,7 +17,7 @@
 #include "io/transport.h"
 #include "net/http_server.h"
 #include "proxy/options.h"
-#include "proxy/passage.h"
+#include "proxy/proxied_request.h"
 
 namespace tailward::proxy {
 
@@ -42,13 +42,13 @@ class Proxy {
   // or options().drain_timeout is over, with the number of requests that are cut. The admin address
   // answers until the proxy is destroyed.
   void drain(UniqueFunction<void(std::size_t cut)> done);
-  [[nodiscard]] bool draining() const { return passages_.closing; }
+  [[nodiscard]] bool draining() const { return requests_.closing; }
 
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] client::Client& client() { return client_; }
   [[nodiscard]] const net::HttpServer& server() const { return server_; }
-  [[nodiscard]] const Figures& figures() const { return passages_.figures; }
-  [[nodiscard]] std::size_t in_flight() const { return passages_.alive.size(); }
+  [[nodiscard]] const Figures& figures() const { return requests_.figures; }
+  [[nodiscard]] std::size_t in_flight() const { return requests_.alive.size(); }
   [[nodiscard]] TimePoint started_at() const { return started_at_; }
   [[nodiscard]] io::Timers& timers() { return timers_; }
 
@@ -61,7 +61,7 @@ class Proxy {
   Options options_;
   TimePoint started_at_;
   client::Client client_;
-  Passages passages_;
+  ProxiedRequests requests_;
   net::HttpServer server_;
   net::HttpServer admin_;
   std::unique_ptr<io::Listener> listener_;

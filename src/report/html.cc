@@ -91,7 +91,7 @@ class Page {
  public:
   void open(const Report& report);
   void put(const Table& table);
-  void put(const Verdict& verdict);
+  void put(const findings::Statement& statement);
   void put(const Checks& checks);
   void put(const Note& note);
   void put(const CurveChart& chart) { put_chart(chart); }
@@ -183,16 +183,16 @@ void Page::put(const Table& table) {
   out_ += "</section>\n";
 }
 
-void Page::put(const Verdict& verdict) {
-  const std::string_view layer = to_string(verdict.layer);
+void Page::put(const findings::Statement& statement) {
+  const std::string_view layer = to_string(statement.layer);
   out_ += fmt::format(
       "<section class=\"verdict is-{}\">\n<div class=\"layer\">{}</div>\n"
       "<p class=\"sentence\">{}</p>\n",
-      layer, layer, html_escaped(verdict.sentence));
-  if (!verdict.findings.empty()) {
+      layer, layer, html_escaped(statement.sentence));
+  if (!statement.evidence.empty()) {
     out_ += "<ul>\n";
-    for (const std::string& finding : verdict.findings) {
-      out_ += "<li>" + html_escaped(finding) + "</li>\n";
+    for (const findings::Evidence& evidence : statement.evidence) {
+      out_ += "<li>" + html_escaped(to_line(evidence)) + "</li>\n";
     }
     out_ += "</ul>\n";
   }

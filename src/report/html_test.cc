@@ -23,7 +23,7 @@ Report hostile_report() {
   report.summary = bad;
   report.run = {bad, bad, 1, bad, {}, {2, bad}, true};
   report.add(Table{bad, {{bad, Align::kLeft, bad}}, {{text_cell(bad)}, {}}, {bad}});
-  report.add(Verdict{Layer::kWatch, bad, {bad}});
+  report.add(findings::Statement{findings::Layer::kWatch, bad, {{bad}}});
   report.add(Checks{bad, {{bad, false, bad, bad}}});
   report.add(CurveChart{bad, {{bad, {{0.5, 1}}}}});
   report.add(TimelineChart{bad, {{bad, bad, {{0, 1}}}}, {{0, bad}}, {{0, bad}}});

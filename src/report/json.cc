@@ -19,10 +19,12 @@ Json envelope(const RunInfo& run) {
   return json;
 }
 
-Json to_json(const Verdict& verdict) {
-  return {{"layer", to_string(verdict.layer)},
-          {"sentence", verdict.sentence},
-          {"findings", verdict.findings}};
+Json to_json(const findings::Statement& statement) {
+  Json texts = Json::array();
+  for (const findings::Evidence& evidence : statement.evidence) texts.push_back(evidence.text);
+  return {{"layer", to_string(statement.layer)},
+          {"sentence", statement.sentence},
+          {"findings", std::move(texts)}};
 }
 
 Json to_json(const Checks& checks) {

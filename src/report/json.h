@@ -21,8 +21,8 @@ Json envelope(const RunInfo& run);
 // In milliseconds; null where it is not known.
 Json ms_or_null(const std::optional<Duration>& duration);
 
-// {"layer": …, "sentence": …, "findings": […]}
-Json to_json(const Verdict& verdict);
+// {"layer": …, "sentence": …, "findings": […]}: of the evidence, the texts.
+Json to_json(const findings::Statement& statement);
 
 // [{"name": …, "ok": …, "value": number or text, "bound": …}]
 Json to_json(const Checks& checks);

@@ -54,11 +54,12 @@ TEST(JsonTest, ForAScriptHoldsNothingThatCouldEndOne) {
 }
 
 TEST(JsonTest, WritesVerdictsAndChecksInTheWordsOfTheContract) {
-  const Verdict verdict{Layer::kCause, "It is the lock.", {"lock wait 37 s"}};
+  const findings::Statement verdict{
+      findings::Layer::kCause, "It is the lock.", {{"lock wait 37 s"}}};
   EXPECT_EQ(to_json(verdict), (Json{{"layer", "cause"},
                                     {"sentence", "It is the lock."},
                                     {"findings", Json::array({"lock wait 37 s"})}}));
-  EXPECT_EQ(to_json(Verdict{})["findings"], Json::array());
+  EXPECT_EQ(to_json(findings::Statement{})["findings"], Json::array());
   const Checks checks{
       "claims", {{"P50 is worse", true, "×3.1", "> 1.5", 3.1}, {"it ends", false, "no", "yes"}}};
   const Json expected =

@@ -88,24 +88,6 @@ Cell interval_cell(double value, double low, double high, int decimals, Emphasis
   return cell;
 }
 
-std::string_view to_string(Layer layer) {
-  switch (layer) {
-    case Layer::kHealthy:
-      return "healthy";
-    case Layer::kWatch:
-      return "watch";
-    case Layer::kSymptom:
-      return "symptom";
-    case Layer::kAmplification:
-      return "amplification";
-    case Layer::kCause:
-      return "cause";
-    case Layer::kUnknown:
-      break;
-  }
-  return "unknown";
-}
-
 std::vector<QuantilePoint> tail_points(std::uint64_t samples,
                                        const std::function<double(double)>& quantile_ms) {
   constexpr int kPerDecade = 20;

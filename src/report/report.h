@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "findings/statement.h"
 
 namespace tailward::report {
 
@@ -65,16 +66,7 @@ struct Table {
 
 // ---- statements -------------------------------------------------------------------------------
 
-enum class Layer { kHealthy, kWatch, kSymptom, kAmplification, kCause, kUnknown };
-
-// The word used in JSON and on screen: "healthy", "watch", "cause", …
-std::string_view to_string(Layer layer);
-
-struct Verdict {
-  Layer layer = Layer::kUnknown;
-  std::string sentence;
-  std::vector<std::string> findings = {};
-};
+// findings::Statement is a block of its own: its layer, its sentence and its evidence.
 
 struct Check {
   std::string name;  // the claim: "hedging alone worsens P50"
@@ -207,7 +199,8 @@ struct RunInfo {
   bool partial = false;  // ended early: every renderer says so by itself, on top
 };
 
-using Block = std::variant<Table, Verdict, Checks, CurveChart, TimelineChart, SequenceChart, Note>;
+using Block = std::variant<Table, findings::Statement, Checks, CurveChart, TimelineChart,
+                           SequenceChart, Note>;
 
 struct Report {
   std::string title;

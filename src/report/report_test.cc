@@ -53,15 +53,6 @@ TEST(CellTest, PutsTheIntervalAfterTheFigure) {
   EXPECT_EQ(interval_cell(387.21, 237.5, 1398.8).text, "387.2 (237.5–1,398.8)");
 }
 
-TEST(LayerTest, HasTheWordsOfTheContract) {
-  EXPECT_EQ(to_string(Layer::kHealthy), "healthy");
-  EXPECT_EQ(to_string(Layer::kWatch), "watch");
-  EXPECT_EQ(to_string(Layer::kSymptom), "symptom");
-  EXPECT_EQ(to_string(Layer::kAmplification), "amplification");
-  EXPECT_EQ(to_string(Layer::kCause), "cause");
-  EXPECT_EQ(to_string(Layer::kUnknown), "unknown");
-}
-
 TEST(TailPointsTest, GoNoFurtherThanTheSamplesCanTell) {
   const auto identity = [](double q) { return q; };
   EXPECT_TRUE(tail_points(0, identity).empty());

@@ -112,12 +112,13 @@ inline Report sample_report() {
                 std::chrono::milliseconds(48200),
                 {2, "Linux 6.1.0"},
                 false};
-  report.add(Verdict{Layer::kCause,
-                     "Hedging feeds the fault: the trigger rate is 99.6 %, and the lock waits 12.5 "
-                     "times as long while it is on.",
-                     {"proven: lock wait 37.3 s without hedging, 465.2 s with it",
-                      "consistent: the P50 of first attempts rose from 55 to 156 ms",
-                      "fix the lock first, then hedge just below P99 (≈ 200 ms)"}});
+  report.add(findings::Statement{
+      findings::Layer::kCause,
+      "Hedging feeds the fault: the trigger rate is 99.6 %, and the lock waits 12.5 "
+      "times as long while it is on.",
+      {{"proven: lock wait 37.3 s without hedging, 465.2 s with it"},
+       {"consistent: the P50 of first attempts rose from 55 to 156 ms"},
+       {"fix the lock first, then hedge just below P99 (≈ 200 ms)"}}});
   report.add(sample_table());
   report.add(sample_curves());
   report.add(sample_timeline());

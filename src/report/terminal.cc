@@ -51,7 +51,8 @@ Ink ink_of(Emphasis emphasis) {
   return Ink::kPlain;
 }
 
-Ink ink_of(Layer layer) {
+Ink ink_of(findings::Layer layer) {
+  using findings::Layer;
   switch (layer) {
     case Layer::kHealthy:
       return Ink::kGood;
@@ -224,9 +225,9 @@ void put_block(Canvas& canvas, const Table& raw) {
 
 // ---- statements -------------------------------------------------------------------------------
 
-void put_block(Canvas& canvas, const Verdict& verdict) {
-  const Ink ink = ink_of(verdict.layer);
-  // The bar carries the colour of the verdict down its whole text, and marks it without colour,
+void put_block(Canvas& canvas, const findings::Statement& statement) {
+  const Ink ink = ink_of(statement.layer);
+  // The bar carries the colour of the statement down its whole text, and marks it without colour,
   // too.
   constexpr std::string_view kBar = "▌ ";
   const int width = std::max(canvas.width() - display_width(kBar), 1);
@@ -242,9 +243,11 @@ void put_block(Canvas& canvas, const Verdict& verdict) {
       canvas.end_line();
     }
   };
-  say("", upper(to_string(verdict.layer)), ink);
-  if (!verdict.sentence.empty()) say("", verdict.sentence, Ink::kBold);
-  for (const std::string& finding : verdict.findings) say("• ", finding, Ink::kPlain);
+  say("", upper(to_string(statement.layer)), ink);
+  if (!statement.sentence.empty()) say("", statement.sentence, Ink::kBold);
+  for (const findings::Evidence& evidence : statement.evidence) {
+    say("• ", to_line(evidence), Ink::kPlain);
+  }
 }
 
 void put_block(Canvas& canvas, const Checks& checks) {

@@ -125,7 +125,7 @@ TEST(AdaptiveTest, ASlowHostInTenDoesNotDrawTheDelayIntoItsOwnLatencies) {
 // --- Brown-out and probation
 // -----------------------------------------------------------------------
 
-TEST(AdaptiveTest, StopsHedgingWithin200MillisecondsOfABrownoutAndIsBackWithin5SecondsOfItsEnd) {
+TEST(AdaptiveTest, StopsHedgingWithin200MillisecondsOfAnOverloadAndIsBackWithin5SecondsOfItsEnd) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SimulationConfig config = reference(seed, 0.05, 100s, 500);
     for (HostConfig& host : config.service.hosts) {
@@ -140,15 +140,15 @@ TEST(AdaptiveTest, StopsHedgingWithin200MillisecondsOfABrownoutAndIsBackWithin5S
     simulation.run_until(start + 80s);
     EXPECT_EQ(simulation.route().counters().hedges, stopped) << "seed " << seed;
     const hedge::Verdict slow = simulation.route().verdict(simulation.now());
-    EXPECT_NE(slow.layer, hedge::Layer::kHealthy) << slow.sentence;
+    EXPECT_NE(slow.layer, findings::Layer::kHealthy) << slow.sentence;
     simulation.run_until(start + 85s);
-    EXPECT_EQ(simulation.route().brownout().state(), hedge::Brownout::State::kClear)
+    EXPECT_EQ(simulation.route().overload().state(), hedge::Overload::State::kClear)
         << "seed " << seed;
     EXPECT_GT(simulation.route().counters().hedges, stopped + 10) << "seed " << seed;
   }
 }
 
-TEST(AdaptiveTest, AStallOfEverythingIsABrownoutToo) {
+TEST(AdaptiveTest, AStallOfEverythingIsAnOverloadToo) {
   SimulationConfig config = reference(31, 0.05, 60s, 500);
   for (HostConfig& host : config.service.hosts) {
     host.faults = {{.from = 30s, .until = 33s, .hang = true}};
@@ -157,20 +157,20 @@ TEST(AdaptiveTest, AStallOfEverythingIsABrownoutToo) {
   const TimePoint start = simulation.now();
   simulation.run_until(start + 30s + 200ms);
   const std::uint64_t stopped = simulation.route().counters().hedges;
-  EXPECT_EQ(simulation.route().brownout().state(), hedge::Brownout::State::kBrownout);
+  EXPECT_EQ(simulation.route().overload().state(), hedge::Overload::State::kOverloaded);
   simulation.run_until(start + 33s);
   EXPECT_EQ(simulation.route().counters().hedges, stopped);
   simulation.run_until(start + 40s);
   EXPECT_GT(simulation.route().counters().hedges, stopped);
 }
 
-TEST(AdaptiveTest, AHealthyServiceHasNoBrownoutAndNobodyOnProbation) {
+TEST(AdaptiveTest, AHealthyServiceHasNoOverloadAndNobodyOnProbation) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     Simulation simulation(reference(seed, 0.05, 120s, 500));
     std::uint64_t shifted = 0;
     simulation.on_event([&] { shifted += simulation.route().hosts().shifted(); });
     simulation.run_until(simulation.now() + 119s);
-    EXPECT_EQ(simulation.route().brownout().times(), 0u) << "seed " << seed;
+    EXPECT_EQ(simulation.route().overload().times(), 0u) << "seed " << seed;
     EXPECT_EQ(shifted, 0u) << "seed " << seed;
   }
 }
@@ -194,7 +194,7 @@ TEST(AdaptiveTest, OneSlowHostGoesOnProbationAndComesBackWhenItIsWell) {
     const std::uint64_t probes = simulation.service().attempts_at(0) - before;
     EXPECT_GT(probes, 20u) << "seed " << seed;
     EXPECT_LT(probes, 27 * 500 / 50) << "seed " << seed;
-    EXPECT_EQ(simulation.route().brownout().times(), 0u) << "seed " << seed;
+    EXPECT_EQ(simulation.route().overload().times(), 0u) << "seed " << seed;
     simulation.run_until(start + 100s);
     EXPECT_FALSE(simulation.route().hosts().on_probation(0)) << "seed " << seed;
     simulation.run_until(start + 119s);
@@ -209,7 +209,7 @@ TEST(AdaptiveTest, WhenMostHostsAreSlowNoneIsOnProbation) {
   }
   Simulation simulation(config);
   simulation.run_until(simulation.now() + 50s);
-  EXPECT_EQ(simulation.route().brownout().state(), hedge::Brownout::State::kBrownout);
+  EXPECT_EQ(simulation.route().overload().state(), hedge::Overload::State::kOverloaded);
   EXPECT_FALSE(simulation.route().hosts().on_probation(0));
 }
 
@@ -227,14 +227,14 @@ TEST(AdaptiveTest, ASlowRampIsNoNewNormal) {
   const double healthy = to_ms(*simulation.route().baseline().median());
   simulation.run_until(start + 1800s);
   EXPECT_LE(to_ms(*simulation.route().baseline().median()), 1.26 * healthy) << "seed 34";
-  EXPECT_NE(simulation.route().brownout().state(), hedge::Brownout::State::kClear) << "seed 34";
+  EXPECT_NE(simulation.route().overload().state(), hedge::Overload::State::kClear) << "seed 34";
 }
 
 TEST(AdaptiveTest, TrafficThatFallsTenfoldIsNoFault) {
   SimulationConfig config = reference(35, 0.05, 60s, 50);
   Simulation simulation(config);
   simulation.run_until(simulation.now() + 59s);
-  EXPECT_EQ(simulation.route().brownout().times(), 0u) << "seed 35";
+  EXPECT_EQ(simulation.route().overload().times(), 0u) << "seed 35";
   EXPECT_GT(simulation.route().counters().hedges, 30u) << "seed 35";
 }
 
@@ -291,7 +291,7 @@ SimulationConfig busy_lock(std::uint64_t seed, Duration length) {
   config.route.policy = adaptive();
   config.route.budget = {.share = 0.10, .burst = 50};
   config.route.auto_off = false;
-  config.route.brownout.enabled = false;
+  config.route.overload.enabled = false;
   config.service.locks = {{.hold = Law::exponential(1500us)}};
   for (int i = 0; i < 3; ++i) {
     config.service.hosts.push_back({.name = "host", .work = reference_law(), .lock = 0});
@@ -341,7 +341,7 @@ TEST(AdaptiveTest, SwitchesItselfOffWhereItDoesHarmAndSaysWhy) {
     if (!simulation.route().off_since()) continue;
     ++off;
     const hedge::Verdict verdict = simulation.route().verdict(simulation.now());
-    EXPECT_EQ(verdict.layer, hedge::Layer::kCause);
+    EXPECT_EQ(verdict.layer, findings::Layer::kCause);
     EXPECT_NE(verdict.sentence.find("switched itself off"), std::string::npos) << verdict.sentence;
     const std::uint64_t hedges = simulation.route().counters().hedges;
     simulation.run();

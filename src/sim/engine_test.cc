@@ -50,7 +50,7 @@ Fault random_fault(Rng& rng) {
     default:
       fault.error_share = rng.uniform(0.05, 1);
       fault.error_after = from_ms(rng.uniform(0, 3));
-      fault.error.has_answer = rng.chance(0.5);
+      fault.error.has_response = rng.chance(0.5);
       fault.error.overloaded = rng.chance(0.2);
       if (rng.chance(0.2)) {
         fault.error.pushback = {hedge::Pushback::Kind::kAfter, from_ms(rng.uniform(0, 1500))};
@@ -295,7 +295,8 @@ TEST(EngineTest, AHealthyServiceIsCalledHealthyWhateverItsFirstRequestsWereLike)
     config.service = reference_service();
     config.load = OpenLoad{.rate_per_s = 200, .length = 25s};
     const hedge::Verdict verdict = simulate(config).verdict;
-    EXPECT_EQ(verdict.layer, hedge::Layer::kHealthy) << "seed " << seed << ": " << verdict.sentence;
+    EXPECT_EQ(verdict.layer, findings::Layer::kHealthy)
+        << "seed " << seed << ": " << verdict.sentence;
   }
 }
 
@@ -312,12 +313,12 @@ TEST(EngineTest, ASlowerServiceShowsAtTheBaselineAndNotInTheTriggerRate) {
   const TimePoint start = simulation.now();
   simulation.run_until(start + 120s);
   const hedge::Verdict before = simulation.route().verdict(simulation.now());
-  EXPECT_EQ(before.layer, hedge::Layer::kHealthy) << before.sentence;
+  EXPECT_EQ(before.layer, findings::Layer::kHealthy) << before.sentence;
   simulation.run_until(start + 500s);
   const hedge::Verdict after = simulation.route().verdict(simulation.now());
   EXPECT_NEAR(after.trigger_rate, 0.05, 0.015) << "seed 14";
   EXPECT_GT(simulation.route().baseline().trigger_rate(), 0.2) << "seed 14";
-  EXPECT_TRUE(after.layer == hedge::Layer::kWatch || after.layer == hedge::Layer::kCause)
+  EXPECT_TRUE(after.layer == findings::Layer::kWatch || after.layer == findings::Layer::kCause)
       << after.sentence;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "hedge/race.h"
+#include "hedge/engine/race.h"
 
 namespace tailward::sim {
 

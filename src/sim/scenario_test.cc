@@ -49,7 +49,7 @@ TEST(ReferenceServiceTest, HedgingAtALearnedQuantileCutsTheTailForTheLoadThatItS
   EXPECT_LE(result.counters.extra_load(), 0.105) << "seed " << kSeed;
   EXPECT_LE(p_ms(result, 0.95), 12.6) << "seed " << kSeed;
   EXPECT_LE(p_ms(result, 0.99), 16.5) << "seed " << kSeed;
-  EXPECT_EQ(result.verdict.layer, hedge::Layer::kHealthy) << result.verdict.sentence;
+  EXPECT_EQ(result.verdict.layer, findings::Layer::kHealthy) << result.verdict.sentence;
 }
 
 TEST(ReferenceServiceTest, FixedDelaysCostWhatWasPublished) {
@@ -85,8 +85,8 @@ TEST(LockedServiceTest, HedgingFeedsAContendedLock) {
     EXPECT_LT(p_ms(hedged, 0.99), p_ms(none, 0.99)) << "seed " << seed;
     const hedge::Verdict verdict = hedged_simulation.route().verdict(
         hedged_simulation.now(), to_ms(hedged.lock_wait) / to_ms(none.lock_wait));
-    EXPECT_EQ(verdict.layer, hedge::Layer::kCause) << verdict.sentence;
-    EXPECT_EQ(hedged.verdict.layer, hedge::Layer::kCause) << "the rate alone says it, too";
+    EXPECT_EQ(verdict.layer, findings::Layer::kCause) << verdict.sentence;
+    EXPECT_EQ(hedged.verdict.layer, findings::Layer::kCause) << "the rate alone says it, too";
   }
 }
 
@@ -100,8 +100,8 @@ TEST(LockedServiceTest, ShardingTheLockMakesTheSameHedgingHelp) {
     EXPECT_LT(p_ms(sharded, 0.5), p_ms(none, 0.5)) << "seed " << seed;
     EXPECT_LT(p_ms(sharded, 0.95), 0.5 * p_ms(none, 0.95)) << "seed " << seed;
     EXPECT_LT(to_ms(sharded.lock_wait), 0.1 * to_ms(none.lock_wait)) << "seed " << seed;
-    EXPECT_TRUE(sharded.verdict.layer == hedge::Layer::kHealthy ||
-                sharded.verdict.layer == hedge::Layer::kWatch)
+    EXPECT_TRUE(sharded.verdict.layer == findings::Layer::kHealthy ||
+                sharded.verdict.layer == findings::Layer::kWatch)
         << "seed " << seed << ": " << sharded.verdict.sentence;
   }
 }

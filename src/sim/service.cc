@@ -86,7 +86,7 @@ Service::JobId Service::send(hedge::HostIndex host, std::uint64_t key, std::uint
   if (refused) {
     ++counters_.refused;
     job.phase = Phase::kRefused;
-    job.outcome = {.result = hedge::Outcome::Class::kBad, .has_answer = false};
+    job.outcome = {.result = hedge::Outcome::Class::kBad, .has_response = false};
     // Never inside of send(): the caller does not have the id yet.
     job.timer = timers_.at(timers_.now(), [this, index] { deliver(index); });
   } else if (network_ > Duration{0}) {

@@ -15,7 +15,7 @@
 
 #include "base/rng.h"
 #include "base/unique_function.h"
-#include "hedge/race.h"
+#include "hedge/engine/race.h"
 #include "io/timers.h"
 #include "sim/fault.h"
 #include "sim/law.h"

@@ -161,7 +161,7 @@ void Simulation::carry_out(std::uint32_t index, const hedge::Actions& actions) {
         }
         break;
       case hedge::Action::Kind::kFinish:
-        leg_over(index, action.ending == hedge::Action::Ending::kAnswered);
+        leg_over(index, action.ending == hedge::Ending::kAnswered);
         break;
     }
   }

@@ -1,6 +1,6 @@
-// The engine in virtual time: races (hedge/race.h) on a route, driven by a load, against a service
-// (sim/service.h) whose clock is a queue of timers moved by hand. An hour passes in seconds, and
-// the same configuration and seed give the same run, event for event.
+// The engine in virtual time: races (hedge/engine/race.h) on a route, driven by a load, against a
+// service (sim/service.h) whose clock is a queue of timers moved by hand. An hour passes in
+// seconds, and the same configuration and seed give the same run, event for event.
 //
 // The shape, actors that wake at times of their own on one virtual clock, is that of the simulator
 // in google/quiche.
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/unique_function.h"
-#include "hedge/race.h"
+#include "hedge/engine/race.h"
 #include "io/timers.h"
 #include "sim/service.h"
 #include "stats/histogram.h"

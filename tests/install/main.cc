@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <mutex>
 
-#include "hedge/race.h"
-#include "hedge/route.h"
+#include "hedge/engine/race.h"
+#include "hedge/engine/route.h"
 #include "io/timers.h"
 
 using namespace std::chrono_literals;
