@@ -8,7 +8,7 @@
 
 #include "client/client.h"
 #include "lab/asker.h"
-#include "lab/closed_loop.h"
+#include "load/closed_loop.h"
 #include "lab/process.h"
 #include "net/loop.h"
 #include "net/socket_transport.h"
@@ -99,7 +99,7 @@ class ArmRun {
 
   // False when the server went away.
   bool run_loop(std::uint64_t total, bool counts) {
-    ClosedLoop::Options options;
+    load::ClosedLoop::Options options;
     options.total = total;
     options.in_flight = spec_.in_flight;
     // Low enough to be reached by a short arm whose server has gone.
@@ -108,7 +108,7 @@ class ArmRun {
     options.request = [numbered = spec_.numbered_draws](std::uint64_t n) {
       return work_request(n, numbered);
     };
-    ClosedLoop requests(client_, options);
+    load::ClosedLoop requests(client_, options);
     started_ = loop_.precise_now();
     last_ = {0, before_.answered, before_.hedged_requests, server_before_.lock_wait};
     if (counts) {
@@ -136,7 +136,7 @@ class ArmRun {
     return !requests.gave_up();
   }
 
-  void show_progress(const ClosedLoop& requests, std::uint64_t total) {
+  void show_progress(const load::ClosedLoop& requests, std::uint64_t total) {
     if (!context_.progress) return;
     report::Progress progress;
     progress.label = "arm " + spec_.name;

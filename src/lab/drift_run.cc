@@ -11,7 +11,7 @@
 
 #include "client/client.h"
 #include "lab/asker.h"
-#include "lab/open_loop.h"
+#include "load/open_loop.h"
 #include "lab/process.h"
 #include "net/loop.h"
 #include "net/socket_transport.h"
@@ -106,12 +106,12 @@ class Run {
     std::uint64_t brownouts = 0;
   };
 
-  OpenLoop::Options load(std::uint64_t seed) {
-    OpenLoop::Options options;
+  load::OpenLoop::Options load(std::uint64_t seed) {
+    load::OpenLoop::Options options;
     options.per_s = kDriftPerSecond;
     options.seed = seed;
     options.request = [](std::uint64_t n) { return get(fmt::format("/work?key={}", n)); };
-    options.observe = [this](const Observation& one) { observed(one); };
+    options.observe = [this](const load::Observation& one) { observed(one); };
     return options;
   }
 
@@ -182,7 +182,7 @@ class Run {
     if (phase.name == "brown-out") result_.arm.verdict = client_.verdict();
   }
 
-  void observed(const Observation& one) {
+  void observed(const load::Observation& one) {
     // Requests end out of order: it may have begun in a phase that is over.
     const Duration began = one.intended - started_;
     auto phase = phases().rbegin();
@@ -311,7 +311,7 @@ class Run {
   net::Loop loop_;
   net::SocketTransport transport_;
   client::Client client_;
-  OpenLoop requests_;
+  load::OpenLoop requests_;
   std::vector<std::unique_ptr<Asker>> askers_;
   DriftRun result_;
   TimePoint started_{};

@@ -1,8 +1,9 @@
-// An open loop of requests: so many a second, whatever becomes of them, as the callers of a real
-// service do. Each request's response time is counted from its intended start, so that no waiting
-// is hidden: not that for the server, and not that for a place among those in flight.
+// An open loop of requests: a fixed rate, whatever becomes of the requests. The clients of a real
+// service behave this way. The response time counts from the intended start, so that no waiting is
+// hidden: neither the wait for the server, nor the wait for room among the requests in flight.
 //
-// (On the error that this avoids: Gil Tene, "How NOT to Measure Latency", 2013.)
+// Source: Gil Tene, "How NOT to Measure Latency", 2013, on the error that this avoids (coordinated
+// omission).
 //
 // Thread safety: belongs to the client's loop. Memory: one slot for each request in flight.
 #pragma once
@@ -15,14 +16,14 @@
 #include "base/rng.h"
 #include "client/client.h"
 
-namespace tailward::lab {
+namespace tailward::load {
 
 enum class Arrivals {
-  kPoisson,  // independent callers
-  kUniform,  // like a metronome
+  kPoisson,  // exponential gaps: many independent clients
+  kUniform,  // equal gaps, like a metronome
 };
 
-// How one request went.
+// One request that has ended.
 struct Observation {
   std::uint64_t number = 0;  // in the order of the intended starts, from 0
   TimePoint intended{};
@@ -36,8 +37,8 @@ struct Observation {
 struct OpenLoopCounts {
   std::uint64_t started = 0;
   std::uint64_t answered = 0;
-  std::uint64_t failed = 0;   // any other status, or none
-  std::uint64_t delayed = 0;  // began late, since in_flight_max were under way
+  std::uint64_t failed = 0;   // any other status, or no response
+  std::uint64_t delayed = 0;  // began late, because in_flight_max were in flight
 };
 
 class OpenLoop {
@@ -46,12 +47,12 @@ class OpenLoop {
     double per_s = 100;
     Arrivals arrivals = Arrivals::kPoisson;
     std::uint64_t seed = 1;
-    // Beyond it requests begin late, in their order; none is left out.
+    // Above it, requests begin late and in order; none is left out.
     std::size_t in_flight_max = 2000;
-    // The n-th request, from 0.
+    // Makes the n-th request, from 0.
     std::function<http::Request(std::uint64_t n)> request;
     Duration deadline = std::chrono::seconds(30);  // from the intended start
-    // Told of every end; may be empty.
+    // Called for every request that ends; may be empty.
     std::function<void(const Observation& observation)> observe;
   };
 
@@ -63,9 +64,9 @@ class OpenLoop {
 
   // The first request comes after the first gap. REQUIRES: called once.
   void start();
-  // From now on so many a second; the next request comes after a gap of the new length.
+  // Changes the rate from now on. The next request comes after a gap of the new length.
   void set_rate(double per_s);
-  // Begins no further request; those under way end as they may.
+  // Begins no further request. Requests in flight go on to their end.
   void stop();
 
   [[nodiscard]] std::size_t in_flight() const { return slots_.size() - free_.size(); }
@@ -74,7 +75,7 @@ class OpenLoop {
  private:
   class Slot;
   [[nodiscard]] Duration gap();
-  // Begins what is due and arms the timer for what is not.
+  // Begins the requests that are due, and arms the timer for the next one.
   void pump();
   void ended(Slot& slot, bool ok);
 
@@ -85,8 +86,8 @@ class OpenLoop {
   std::vector<Slot*> free_;
   OpenLoopCounts counts_;
   TimePoint next_ = kNever;  // the next intended start
-  bool full_ = false;        // the next request is due and has no room
+  bool full_ = false;        // the next request is due, and there is no room for it
   io::Timer timer_;
 };
 
-}  // namespace tailward::lab
+}  // namespace tailward::load

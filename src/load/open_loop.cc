@@ -1,11 +1,11 @@
-#include "lab/open_loop.h"
+#include "load/open_loop.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "base/check.h"
 
-namespace tailward::lab {
+namespace tailward::load {
 
 // One of the requests in flight, or room for one.
 class OpenLoop::Slot : public client::CallHandler {
@@ -63,7 +63,7 @@ void OpenLoop::set_rate(double per_s) {
   options_.per_s = per_s;
   if (next_ == kNever) return;
   const TimePoint now = client_.timers().now();
-  // What is overdue stays so: a change of rate forgives nothing.
+  // An overdue request stays overdue: a new rate must not hide the wait so far.
   if (next_ > now) next_ = now + gap();
   pump();
 }
@@ -85,11 +85,12 @@ void OpenLoop::pump() {
     free_.pop_back();
     const TimePoint intended = next_;
     next_ += gap();
+    // `full_` is from the pump() before: this request was due then and found no room.
     if (full_) ++counts_.delayed;
     slot.start(counts_.started++, intended);
   }
   full_ = next_ <= now;
-  // When it is full, the next end makes room.
+  // When it is full, the next request that ends calls pump().
   if (!full_) timer_ = client_.timers().at(next_, [this] { pump(); });
 }
 
@@ -98,9 +99,10 @@ void OpenLoop::ended(Slot& slot, bool ok) {
   slot.observation.ended = client_.timers().precise_now();
   slot.observation.ok = ok;
   const Observation observation = slot.observation;
+  // The slot is free before `observe` runs, and may be used again by pump(): hence the copy.
   free_.push_back(&slot);
   if (options_.observe) options_.observe(observation);
   pump();
 }
 
-}  // namespace tailward::lab
+}  // namespace tailward::load

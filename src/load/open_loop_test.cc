@@ -1,54 +1,20 @@
-#include "lab/open_loop.h"
+#include "load/open_loop.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "io/memory_transport.h"
-#include "net/http_server.h"
+#include "load/load_testing.h"
 
-namespace tailward::lab {
+namespace tailward::load {
 namespace {
 
 using namespace std::chrono_literals;
 
-http::Request numbered(std::uint64_t n) {
-  http::Request request;
-  request.method = "GET";
-  request.target = fmt::format("/{}", n);
-  request.fields.add("Host", "test");
-  return request;
-}
-
-// Two servers in memory that answer each request after a time of the test's choosing.
-class OpenLoopTest : public ::testing::Test {
+class OpenLoopTest : public LoadTest {
  protected:
-  OpenLoopTest()
-      : transport_(timers_),
-        server_(transport_, timers_, [this](net::CallRef call) { handle(call); }) {
-    endpoint_ = *server_.listen({"127.0.0.1", 0});
-    use({});
-  }
-
-  void use(const hedge::RouteConfig& route) {
-    client_.emplace(transport_, timers_, route, std::vector<io::Endpoint>{endpoint_, endpoint_});
-  }
-
-  void handle(const net::CallRef& call) {
-    const std::uint64_t number = std::stoull(call->request().target.substr(1));
-    arrived_.push_back(number);
-    in_flight_max_ = std::max(in_flight_max_, ++in_flight_);
-    waiting_.push_back(timers_.after(latency_(number), [this, call, number] {
-      --in_flight_;
-      call->respond(status_(number), "text/plain", "ok");
-    }));
-  }
-
   OpenLoop& begin(OpenLoop::Options options) {
     options.request = numbered;
     options.observe = [this](const Observation& one) { seen_.push_back(one); };
@@ -66,18 +32,7 @@ class OpenLoopTest : public ::testing::Test {
     return times;
   }
 
-  io::Timers timers_;
-  io::MemoryTransport transport_;
-  std::function<Duration(std::uint64_t)> latency_ = [](std::uint64_t) { return Duration{5ms}; };
-  std::function<int(std::uint64_t)> status_ = [](std::uint64_t) { return 200; };
-  std::vector<std::uint64_t> arrived_;
   std::vector<Observation> seen_;
-  int in_flight_ = 0;
-  int in_flight_max_ = 0;
-  std::deque<io::Timer> waiting_;
-  net::HttpServer server_;
-  io::Endpoint endpoint_;
-  std::optional<client::Client> client_;
   std::optional<OpenLoop> loop_;
 };
 
@@ -241,4 +196,4 @@ TEST_F(OpenLoopTest, DestroyedItTakesBackWhatIsInFlight) {
 }
 
 }  // namespace
-}  // namespace tailward::lab
+}  // namespace tailward::load

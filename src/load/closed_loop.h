@@ -1,10 +1,10 @@
-// A closed loop of requests: so many in flight, the next one sent when one is done, until the
-// total.
+// A closed loop of requests: a fixed number in flight. When one ends, the next one is sent, until
+// the total is reached.
 //
-// This is what the articles' programs do, and what their figures are of. It hides waiting (a slow
-// server is asked less often); for measurements of one's own, an open loop is the right one.
+// The articles' programs measure this way. A closed loop hides waiting: a slow server gets fewer
+// requests. To measure a service of your own, use the open loop (load/open_loop.h).
 //
-// Thread safety: belongs to the client's loop.
+// Thread safety: belongs to the client's loop. Times are read from the client's timers.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@
 #include "client/client.h"
 #include "stats/histogram.h"
 
-namespace tailward::lab {
+namespace tailward::load {
 
 struct LoopCounts {
   std::uint64_t started = 0;
   std::uint64_t answered = 0;  // with a status below 400
-  std::uint64_t failed = 0;    // any other status, or none
+  std::uint64_t failed = 0;    // any other status, or no response
 };
 
 class ClosedLoop {
@@ -29,11 +29,11 @@ class ClosedLoop {
   struct Options {
     std::uint64_t total = 2000;
     std::size_t in_flight = 50;
-    std::size_t width = 1;
-    // The n-th call, from 0: call n belongs to request n ÷ width.
+    std::size_t width = 1;  // calls of one request, sent at the same time (a fan-out)
+    // Makes the n-th call, from 0. Call n belongs to request n ÷ width.
     std::function<http::Request(std::uint64_t n)> request;
     Duration deadline = std::chrono::seconds(30);
-    // Ends the run: the server is gone when nothing else comes back.
+    // The loop gives up after this many failures in a row: the server is gone.
     std::uint64_t failures_in_a_row_max = 200;
   };
 
@@ -41,18 +41,18 @@ class ClosedLoop {
   ClosedLoop(client::Client& client, Options options);
   ~ClosedLoop();
 
-  // Runs `done` when the last request has ended, or when it was given up. REQUIRES: called once.
+  // Runs `done` when the last request has ended, or when the loop gives up. REQUIRES: called once.
   void start(UniqueFunction<void()> done);
-  // Takes back what is in flight and counts only what has ended. `done` is not run.
+  // Cancels what is in flight. Only requests that have ended count. `done` does not run.
   void stop();
 
-  // Start to last byte, of answered requests; with a width, of the slowest of its calls.
+  // From the start to the last byte, of answered requests. With a width, the slowest call decides.
   [[nodiscard]] const stats::Histogram& latency() const { return latency_; }
-  // Of the single calls.
+  // The same for single calls.
   [[nodiscard]] const stats::Histogram& call_latency() const { return call_latency_; }
   [[nodiscard]] const LoopCounts& counts() const { return counts_; }
   [[nodiscard]] bool finished() const { return finished_; }
-  // Too many failures in a row: the server is not there.
+  // There were too many failures in a row.
   [[nodiscard]] bool gave_up() const { return gave_up_; }
   [[nodiscard]] const Error& last_error() const { return last_error_; }
 
@@ -76,4 +76,4 @@ class ClosedLoop {
   Error last_error_;
 };
 
-}  // namespace tailward::lab
+}  // namespace tailward::load

@@ -1,4 +1,4 @@
-#include "lab/closed_loop.h"
+#include "load/closed_loop.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 
 #include "base/check.h"
 
-namespace tailward::lab {
+namespace tailward::load {
 
-// One call of a request.
+// One call of a request (a leg of the fan-out).
 class ClosedLoop::Leg : public client::CallHandler {
  public:
   Leg(ClosedLoop& loop, Slot& slot) : loop_(loop), slot_(slot) {}
@@ -30,7 +30,7 @@ class ClosedLoop::Leg : public client::CallHandler {
   int status_ = 0;
 };
 
-// One of the requests in flight.
+// One of the requests in flight. When it ends, its slot starts the next one.
 class ClosedLoop::Slot {
  public:
   explicit Slot(ClosedLoop& loop) : loop_(loop) {
@@ -125,11 +125,11 @@ void ClosedLoop::ended(Slot& slot) {
     next(slot);
     return;
   }
-  // The slot's calls stay until the loop's end: this runs inside one of them.
+  // This runs inside one of the slot's calls: they are kept until the loop is destroyed.
   if (--running_ == 0) {
     finished_ = true;
     if (done_) done_();
   }
 }
 
-}  // namespace tailward::lab
+}  // namespace tailward::load
