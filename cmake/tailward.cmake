@@ -50,16 +50,21 @@ endif()
 # The folders that are the library; the others are parts of the program.
 set(TAILWARD_INSTALLED base stats io hedge sync)
 
-# tailward_component(NAME [ONE_THREAD] [PUBLIC libs…] [PRIVATE libs…] [TEST libs…] [GENERATED sources…])
+# tailward_component(NAME [ONE_THREAD] [RECURSE] [PUBLIC libs…] [PRIVATE libs…] [TEST libs…] [GENERATED sources…])
 #   ONE_THREAD: neither its code nor its tests start a thread; ThreadSanitizer has nothing to see there.
+#   RECURSE: the files of its sub-folders belong to it too.
 #   One static library tailward_NAME (alias tailward::NAME) of every *.cc in this folder, and one test program
 #   NAME_test of every *_test.cc, registered with CTest test by test. Files are found, not listed, so that
 #   none on disk is left out.
 function(tailward_component name)
-  cmake_parse_arguments(ARG "ONE_THREAD" "" "PUBLIC;PRIVATE;TEST;GENERATED" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS *.cc)
-  file(GLOB headers CONFIGURE_DEPENDS *.h)
-  file(GLOB tests CONFIGURE_DEPENDS *_test.cc)
+  cmake_parse_arguments(ARG "ONE_THREAD;RECURSE" "" "PUBLIC;PRIVATE;TEST;GENERATED" ${ARGN})
+  set(glob GLOB)
+  if(ARG_RECURSE)
+    set(glob GLOB_RECURSE)
+  endif()
+  file(${glob} sources CONFIGURE_DEPENDS *.cc)
+  file(${glob} headers CONFIGURE_DEPENDS *.h)
+  file(${glob} tests CONFIGURE_DEPENDS *_test.cc)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   if(NOT sources AND NOT ARG_GENERATED)  # a static library needs one source, headers are not enough
     set(sources ${CMAKE_CURRENT_BINARY_DIR}/empty.cc)

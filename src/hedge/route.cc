@@ -20,7 +20,47 @@ double samples_for(double quantile, double floor) {
   return std::max(floor, std::round(10 / (1 - quantile)));
 }
 
+// Calls f(a's field, b's field) for every field. The bindings name each of them: it does not
+// compile when a field was added to Counters and not here.
+template <class F>
+void for_each_field(Counters& a, const Counters& b, F&& f) {
+  auto& [requests, eligible, attempts, hedges, after_delay, after_failure, hedged, due, wins,
+         denied, succeeded, failed, superseded, cancelled, not_sent, hedges_not_sent, answered,
+         answered_badly, timed_out, caller_gone, wasted] = a;
+  f(requests, b.requests);
+  f(eligible, b.eligible);
+  f(attempts, b.attempts);
+  f(hedges, b.hedges);
+  f(after_delay, b.hedges_after_delay);
+  f(after_failure, b.hedges_after_failure);
+  f(hedged, b.hedged_requests);
+  f(due, b.due_requests);
+  f(wins, b.hedge_wins);
+  for (std::size_t i = 0; i < denied.size(); ++i) f(denied[i], b.denied[i]);
+  f(succeeded, b.succeeded);
+  f(failed, b.failed);
+  f(superseded, b.superseded);
+  f(cancelled, b.cancelled);
+  f(not_sent, b.not_sent);
+  f(hedges_not_sent, b.hedges_not_sent);
+  f(answered, b.answered);
+  f(answered_badly, b.answered_badly);
+  f(timed_out, b.timed_out);
+  f(caller_gone, b.caller_gone);
+  f(wasted, b.wasted);
+}
+
 }  // namespace
+
+Counters& Counters::operator+=(const Counters& other) {
+  for_each_field(*this, other, [](auto& mine, const auto& theirs) { mine += theirs; });
+  return *this;
+}
+
+Counters& Counters::operator-=(const Counters& before) {
+  for_each_field(*this, before, [](auto& mine, const auto& theirs) { mine -= theirs; });
+  return *this;
+}
 
 std::string_view to_string(Denied denied) {
   switch (denied) {

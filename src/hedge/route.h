@@ -106,6 +106,10 @@ struct Counters {
   // Time that superseded attempts had been running for: what the losers cost.
   Duration wasted{};
 
+  // All fields, one by one: adds another run, or takes away what was counted before.
+  Counters& operator+=(const Counters& other);
+  Counters& operator-=(const Counters& before);
+
   [[nodiscard]] double extra_load() const {
     return requests == 0
                ? 0

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <bit>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -176,6 +179,23 @@ TEST(RouteTest, NamesWhyHedgesAreDenied) {
   for (std::size_t i = 0; i < kDeniedCount; ++i) {
     EXPECT_NE(to_string(static_cast<Denied>(i)), "unknown");
   }
+}
+
+// Every field is one word of eight bytes, so the words are the fields.
+TEST(CountersTest, EveryFieldIsAddedAndTakenAway) {
+  using Words = std::array<std::int64_t, sizeof(Counters) / sizeof(std::int64_t)>;
+  Words one{};
+  Words ten{};
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    one[i] = static_cast<std::int64_t>(i + 1);
+    ten[i] = 10 * one[i];
+  }
+  auto counters = std::bit_cast<Counters>(one);
+  counters += std::bit_cast<Counters>(ten);
+  const auto sum = std::bit_cast<Words>(counters);
+  for (std::size_t i = 0; i < sum.size(); ++i) EXPECT_EQ(sum[i], 11 * one[i]) << "word " << i;
+  counters -= std::bit_cast<Counters>(one);
+  EXPECT_EQ(std::bit_cast<Words>(counters), ten);
 }
 
 }  // namespace
