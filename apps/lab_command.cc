@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+
 #include "base/heap_count/heap_count.h"
 #include "base/units.h"
 #include "console.h"
-#include "lab/demo.h"
-#include "lab/experiment.h"
-#include "lab/server.h"
+#include "faults/work_model.h"
+#include "faults/work_server.h"
+#include "lab/experiments.h"
+#include "lab/hedging/demo.h"
+#include "lab/hedging/three_layer.h"
 #include "net/real_clock.h"
 #include "report/html.h"
 #include "sick_command.h"
@@ -73,14 +77,18 @@ Result<void> take_goal(const Goal& typed, const lab::Experiment& experiment,
   return {};
 }
 
-// Runs `experiment`; the caller writes and prints.
-Result<lab::ExperimentResult> measure(const lab::Experiment& experiment, lab::Context& context,
-                                      report::RunInfo& run) {
+bool is_partial(const lab::HedgingResult& result) { return result.partial; }
+bool is_partial(const std::unique_ptr<lab::ExperimentResult>& result) { return result->partial; }
+
+// Runs an experiment, and notes how long it took; the caller writes and prints.
+template <class R>
+Result<R> measure(Result<R> (*run_experiment)(lab::Context&), lab::Context& context,
+                  report::RunInfo& run) {
   const TimePoint started = net::real_now();
-  Result<lab::ExperimentResult> result = experiment.run(context);
+  Result<R> result = run_experiment(context);
   if (!result) return result;
   run.duration = net::real_now() - started;
-  run.partial = result->partial;
+  run.partial = is_partial(*result);
   return result;
 }
 
@@ -101,7 +109,7 @@ int run_lab(int argc, const char* const* argv) {
   }
   app.add_option("NAME", name, "which experiment, or `list`")->required();
   app.add_flag("--quick", context.quick, "fewer requests: a first look, with wider intervals");
-  app.add_option("--runs", context.runs, "so many runs of every arm, in turns")
+  app.add_option("--runs", context.runs, "how many runs of every arm, in turns")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--seed", context.seed, "seed of everything that is drawn")->capture_default_str();
@@ -114,7 +122,7 @@ int run_lab(int argc, const char* const* argv) {
       ->type_name("SHARE");
   add_outputs(app, outputs, "a page with curves and the timeline");
   app.footer("Experiments:" + names +
-             "\n\nAlso: `lab serve` runs a sick server to try diagnosis on, `lab truth` scores "
+             "\n\nAlso: `lab serve` runs a faulty server to try diagnosis on, `lab truth` scores "
              "diagnosis\nagainst all of them; each has its own --help.\n\nThe server of an "
              "experiment runs in a process of its own, on loopback. Ctrl-C "
              "ends it early and "
@@ -135,15 +143,15 @@ int run_lab(int argc, const char* const* argv) {
   context.progress = [&progress](const report::Progress& now) { progress.show(now); };
   context.heap = heap_use;
   report::RunInfo run = run_info(command_line(argc, argv), context.seed);
-  const Result<lab::ExperimentResult> result = measure(**experiment, context, run);
+  const lab::AnyResult result = measure((*experiment)->run, context, run);
   progress.clear();
   if (!result) return complain(result.error());
-  const Result<void> written = write_files(outputs, **experiment, *result, run);
+  const Result<void> written = write_files(outputs, **experiment, **result, run);
   // JSON on standard output stays alone there.
   if (!outputs.to_stdout()) {
-    print_out(report::to_terminal(lab::to_report(**experiment, *result, run), output_style()));
+    print_out(report::to_terminal(lab::to_report(**experiment, **result, run), output_style()));
   }
-  return written ? status_of(*result) : complain(written.error());
+  return written ? status_of(**result) : complain(written.error());
 }
 
 int run_demo(int argc, const char* const* argv) {
@@ -154,7 +162,7 @@ int run_demo(int argc, const char* const* argv) {
   app.add_option("--seed", context.seed, "seed of everything that is drawn")->capture_default_str();
   add_outputs(app, outputs, "a page with curves and the timeline");
   if (const std::optional<int> status = parse_command_line(app, argc, argv)) return *status;
-  const lab::Experiment& story = **lab::find_experiment("three-layer");
+  const lab::Experiment story = lab::three_layer();
   if (const Result<void> can = check_outputs(outputs); !can) return complain(can.error());
 
   StopWatch stop;
@@ -174,7 +182,7 @@ int run_demo(int argc, const char* const* argv) {
   };
   say(lab::demo_opening());
   report::RunInfo run = run_info(command_line(argc, argv), context.seed);
-  Result<lab::ExperimentResult> result = measure(story, context, run);
+  Result<lab::HedgingResult> result = measure(lab::run_three_layer, context, run);
   progress.clear();
   if (!result) return complain(result.error());
   if (!result->partial) result->checks.push_back(lab::demo_check(*result));
@@ -189,11 +197,11 @@ int run_lab_server(int argc, const char* const* argv) {
   std::string model_text;
   std::uint16_t port = 0;
   app.add_option("--model", model_text, "what it is like, as JSON")->required();
-  app.add_option("--port", port, "where it listens on loopback; 0: where there is room");
+  app.add_option("--port", port, "where it listens on loopback; 0: any free port");
   if (const std::optional<int> status = parse_command_line(app, argc, argv)) return *status;
-  const Result<lab::ServerModel> model = lab::parse_model(model_text);
+  const Result<faults::WorkModel> model = faults::parse_work_model(model_text);
   if (!model) return complain(model.error());
-  return lab::run_server(*model, port);
+  return faults::run_work_server(*model, port);
 }
 
 }  // namespace tailward

@@ -1,4 +1,4 @@
-// `tailward lab serve` and `tailward lab truth`: sick servers, and diagnosis scored against them.
+// `tailward lab serve` and `tailward lab truth`: faulty servers, and diagnosis scored against them.
 #pragma once
 
 namespace tailward {

@@ -45,7 +45,7 @@ class TidyTest(unittest.TestCase):
     def test_a_lower_folder_may_not_include_a_higher_one(self):
         self.breaks("include", 2, src__base__a_cc='#include "base/a.h"\n#include "stats/histogram.h"\n')
         self.breaks("include", 1, src__net__a_cc='#include "hedge/engine/race.h"\n')
-        self.breaks("include", 1, src__proxy__a_cc='#include "lab/arm.h"\n')
+        self.breaks("include", 1, src__proxy__a_cc='#include "lab/experiment.h"\n')
         self.clean(src__hedge__a_cc='#include "hedge/engine/race.h"\n#include "stats/window.h"\n#include <vector>\n')
         self.clean(src__client__a_cc='#include "hedge/engine/race.h"\n#include "net/loop.h"\n')
 
@@ -149,6 +149,9 @@ class TidyTest(unittest.TestCase):
         self.breaks("registered", 1, src__io__a_test_cc=test, src__io__CMakeLists_txt="# nothing\n")
         self.breaks("registered", 1, bench__a_test_cc=test)
         self.clean(src__io__a_test_cc=test, src__io__CMakeLists_txt=COMPONENT)
+        # A sub-folder is built when the component above it takes its sub-folders in, and not otherwise.
+        self.clean(src__io__room__a_test_cc=test, src__io__CMakeLists_txt="tailward_component(io RECURSE PUBLIC x)\n")
+        self.breaks("registered", 1, src__io__room__a_test_cc=test, src__io__CMakeLists_txt=COMPONENT)
 
     def test_a_test_that_ctest_does_not_know_is_found(self):
         with tempfile.TemporaryDirectory() as build, \

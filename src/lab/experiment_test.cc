@@ -1,9 +1,14 @@
-#include "lab/experiment.h"
+#include "lab/experiments.h"
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <set>
+#include <string>
+#include <utility>
 
+#include "lab/checks.h"
+#include "lab/hedging/hedging_result.h"
 #include "report/terminal.h"
 
 namespace tailward::lab {
@@ -37,8 +42,8 @@ ArmResult hedged_arm(std::string name, Duration latency, double rate) {
 
 const Experiment& three_layer() { return **find_experiment("three-layer"); }
 
-ExperimentResult sample() {
-  ExperimentResult result;
+HedgingResult sample() {
+  HedgingResult result;
   result.arms = {arm("none", 50ms), hedged_arm("fixed", 150ms, 0.99)};
   result.arms[1].verdict = judge_arm(result.arms[1], &result.arms[0]);
   result.verdict = result.arms[1].verdict;
@@ -76,7 +81,7 @@ TEST(ExperimentTest, ChecksHoldOnTheRightSideOfTheirBoundOnly) {
 }
 
 TEST(ExperimentTest, AResultIsOkWhenAllClaimsHoldAndNothingIsMissing) {
-  ExperimentResult result;
+  HedgingResult result;
   result.checks = {check_above("", 2, 1)};
   EXPECT_TRUE(result.ok());
   result.partial = true;
@@ -132,7 +137,7 @@ TEST(ExperimentTest, JsonHasTheFieldsOfTheContract) {
 }
 
 TEST(ExperimentTest, FanOutArmsCarryTheirShareAndTheTheory) {
-  ExperimentResult result = sample();
+  HedgingResult result = sample();
   result.arms[0].fanout =
       Fanout{.n = 10, .slow = 19, .share = 0.095, .low = 0.06, .high = 0.14, .theory = 0.0956};
   const report::Json json = to_json(**find_experiment("fanout"), result, {});
@@ -143,7 +148,7 @@ TEST(ExperimentTest, FanOutArmsCarryTheirShareAndTheTheory) {
 }
 
 TEST(ExperimentTest, APartialResultMakesNoClaims) {
-  ExperimentResult result = sample();
+  HedgingResult result = sample();
   result.partial = true;
   report::RunInfo run;
   run.partial = true;
@@ -155,7 +160,7 @@ TEST(ExperimentTest, APartialResultMakesNoClaims) {
 }
 
 TEST(ExperimentTest, TheReportFitsEightyColumnsAndSaysWhatFailed) {
-  ExperimentResult result = sample();
+  HedgingResult result = sample();
   result.arms[1].failed = 3;
   const std::string text = report::to_terminal(to_report(three_layer(), result, {}));
   EXPECT_NE(text.find("fixed"), std::string::npos);

@@ -19,14 +19,20 @@ ServiceConfig reference_service(int hosts) {
   return service;
 }
 
+Law locked_work_law() {
+  return Law::mixture({{0.9, Law::uniform(10ms, 50ms)}, {0.1, Law::uniform(200ms, 500ms)}});
+}
+
+Law locked_hold_law() { return Law::uniform(1ms, 2ms); }
+
 ServiceConfig locked_service(std::uint32_t shards) {
   ServiceConfig service;
-  service.locks.push_back({.hold = Law::uniform(1ms, 2ms), .shards = shards});
-  const Law work =
-      Law::mixture({{0.9, Law::uniform(10ms, 50ms)}, {0.1, Law::uniform(200ms, 500ms)}});
+  service.locks.push_back({.hold = locked_hold_law(), .shards = shards});
   for (int i = 0; i < 2; ++i) {
-    service.hosts.push_back(
-        {.name = "server", .work = work, .lock = 0, .heeds_cancel = HeedsCancel::kOutsideLock});
+    service.hosts.push_back({.name = "server",
+                             .work = locked_work_law(),
+                             .lock = 0,
+                             .heeds_cancel = HeedsCancel::kOutsideLock});
   }
   return service;
 }
@@ -45,5 +51,11 @@ SimulationConfig locked_experiment(std::uint32_t shards, const hedge::Policy& po
 Law fanout_law() {
   return Law::mixture({{0.99, Law::uniform(10ms, 100ms)}, {0.01, Law::uniform(1s, 2s)}});
 }
+
+Law production_work_law() {
+  return Law::mixture({{0.9993, Law::lognormal(16ms, 8ms)}, {0.0007, Law::uniform(800ms, 1200ms)}});
+}
+
+Law production_hold_law() { return Law::uniform(300us, 700us); }
 
 }  // namespace tailward::sim

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Scores `tailward diagnose` against a few sick servers: `tailward lab truth`, short.
+"""Scores `tailward diagnose` against a few faulty servers: `tailward lab truth`, short.
 
     truth_test.py --program build/dev/apps/tailward [TEST…]
 
-The whole score takes twenty runs of each sickness, `tailward lab truth --runs 20`; this shows that it works. Exits
+The whole score takes twenty runs of each fault, `tailward lab truth --runs 20`; this shows that it works. Exits
 77 when it cannot run here.
 """
 import json
@@ -28,8 +28,8 @@ def truth(*arguments):
 
 
 @unittest.skipIf(os.geteuid() != 0, "needs root: captures, and network namespaces of its own")
-class Truth(unittest.TestCase):
-    def test_names_what_the_server_is_sick_with(self):
+class Scorecard(unittest.TestCase):
+    def test_names_the_fault_of_the_server(self):
         status, score = truth("--runs", "2", "--for", "3s", "--sick", "nagle-delayed-ack", "--sick", "packet-loss",
                               "--sick", "small-receive-window", "--sick", "listen-overflow")
         self.assertEqual(score["failed"], [])
@@ -60,7 +60,7 @@ class Truth(unittest.TestCase):
 
 
 @unittest.skipIf(os.geteuid() != 0, "needs root: it captures packets")
-class SickServer(unittest.TestCase):
+class FaultyServer(unittest.TestCase):
     def test_is_diagnosed_as_its_directions_say(self):
         server = subprocess.Popen([PROGRAM, "lab", "serve", "--sick", "nagle-delayed-ack", "--for", "60s"],
                                   stdout=subprocess.PIPE, text=True)
