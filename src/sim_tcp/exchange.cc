@@ -91,6 +91,7 @@ class Runner {
   void connect(std::size_t index);
   void fire(std::size_t index, tcp::Side side);
   void arrive(tcp::Side from, std::size_t hop);
+  void expect_arrival(tcp::Side from, std::size_t hop);
   void deliver(tcp::Side from, const tcp::Segment& segment);
   void accept();
   void act(std::size_t index, tcp::Side side);
@@ -112,6 +113,8 @@ class Runner {
   std::deque<std::size_t> waiting_;                  // to be accepted
   bool accepting_ = false;                           // an accept() is scheduled
   std::array<std::vector<net::LinkQueue>, 2> hops_;  // by who sends
+  // The earliest arrival that is scheduled, by who sends and hop.
+  std::array<std::array<TimePoint, 2>, 2> arrival_{{{kNever, kNever}, {kNever, kNever}}};
   std::vector<char> packet_;
   Recording recording_;
 };
@@ -286,11 +289,19 @@ void Runner::enter(tcp::Side from, std::size_t hop, const tcp::Segment& segment)
   net::LinkQueue& queue = hops_[from][hop];
   pack(segment, packet_);
   queue.offer(packet_, now_);
-  // One event for each packet that is in the queue, or may be overtaken: the others find nothing.
-  if (queue.next_due() != kNever) schedule(queue.next_due(), What::kArrival, from, hop);
+  expect_arrival(from, hop);
+}
+
+void Runner::expect_arrival(tcp::Side from, std::size_t hop) {
+  const TimePoint due = hops_[from][hop].next_due();
+  if (due >= arrival_[from][hop]) return;
+  arrival_[from][hop] = due;
+  schedule(due, What::kArrival, from, hop);
 }
 
 void Runner::arrive(tcp::Side from, std::size_t hop) {
+  if (arrival_[from][hop] != now_) return;  // another event was scheduled for an earlier time
+  arrival_[from][hop] = kNever;
   net::LinkQueue& queue = hops_[from][hop];
   for (auto bytes = queue.due(now_); !bytes.empty(); bytes = queue.due(now_)) {
     const tcp::Segment segment = unpack(bytes);
@@ -301,7 +312,7 @@ void Runner::arrive(tcp::Side from, std::size_t hop) {
       deliver(from, segment);
     }
   }
-  if (queue.next_due() != kNever) schedule(queue.next_due(), What::kArrival, from, hop);
+  expect_arrival(from, hop);
 }
 
 void Runner::deliver(tcp::Side from, const tcp::Segment& segment) {

@@ -37,9 +37,7 @@ std::uint32_t Sender::segment_max() const {
 
 // RFC 6675's pipe: sent, and neither delivered nor lost.
 std::size_t Sender::in_flight() const {
-  return static_cast<std::size_t>(
-      std::count_if(flight_.begin(), flight_.end(),
-                    [](const Sent& sent) { return !sent.sacked && (!sent.lost || sent.again); }));
+  return flight_.size() - sacked_ - to_repeat_;
 }
 
 Duration Sender::rto() const {
@@ -67,9 +65,11 @@ bool Sender::may_send_small(std::uint32_t payload) const {
 }
 
 std::optional<Sender::Outgoing> Sender::send_again(TimePoint now) {
+  if (to_repeat_ == 0) return {};
   for (Sent& sent : flight_) {
-    if (!sent.lost || sent.sacked || sent.again) continue;
+    if (!sent.to_repeat()) continue;
     sent.again = true;
+    --to_repeat_;
     sent.at = last_sent_ = now;
     return sent.what;
   }
@@ -129,6 +129,8 @@ void Sender::take_acked(std::uint64_t until, TimePoint now) {
     if (!sent.again) rtt = now - sent.at;
     newest_delivered_ = std::max(newest_delivered_, sent.at);
     ++segments;
+    sacked_ -= sent.sacked ? 1 : 0;
+    to_repeat_ -= sent.to_repeat() ? 1 : 0;
     flight_.pop_front();
   }
   if (rtt) sample(*rtt);
@@ -146,8 +148,7 @@ void Sender::take_acked(std::uint64_t until, TimePoint now) {
 // RFC 6675 by count, RFC 8985 by time: what was sent before something that has arrived, and is
 // overdue by a quarter of a round trip.
 void Sender::find_lost(TimePoint now) {
-  std::size_t sacked_above = static_cast<std::size_t>(
-      std::count_if(flight_.begin(), flight_.end(), [](const Sent& sent) { return sent.sacked; }));
+  std::size_t sacked_above = sacked_;
   if (sacked_above == 0) return;
   const Duration wait = rtt_.least == kForever ? kRtoMin : rtt_.least / 4;
   bool found = false;
@@ -157,11 +158,12 @@ void Sender::find_lost(TimePoint now) {
       continue;
     }
     if (sacked_above == 0) break;
-    if (sent.lost && !sent.again) continue;
+    if (sent.to_repeat()) continue;
     const bool overdue = sent.at < newest_delivered_ && now - sent.at >= rtt_.smoothed + wait;
     if (!overdue && (sent.again || sacked_above < kSackedOfLoss)) continue;
     sent.lost = true;
     sent.again = false;
+    ++to_repeat_;
     found = true;
   }
   if (!found) return;
@@ -178,7 +180,9 @@ void Sender::on_ack(const Ack& ack, TimePoint now) {
   for (const Range& range : ack.sacks) {
     for (Sent& sent : flight_) {
       if (sent.sacked || sent.what.begin < range.begin || sent.end() > range.end) continue;
+      to_repeat_ -= sent.to_repeat() ? 1 : 0;
       sent.sacked = true;
+      ++sacked_;
       newest_delivered_ = std::max(newest_delivered_, sent.at);
     }
   }
@@ -199,11 +203,9 @@ void Sender::arm(TimePoint now) {
   const Duration timeout = std::min(kRtoMax, rto() * (1u << std::min(backoff_, 10u)));
   timer_ = Timer::kTimeout;
   deadline_ = ticks_.fires(base, timeout);
-  const bool sacked =
-      std::any_of(flight_.begin(), flight_.end(), [](const Sent& sent) { return sent.sacked; });
-  if (sacked) {
+  if (sacked_ > 0) {
     const auto waits = std::find_if(flight_.begin(), flight_.end(), [&](const Sent& sent) {
-      return !sent.sacked && !(sent.lost && !sent.again) && sent.at < newest_delivered_;
+      return !sent.sacked && !sent.to_repeat() && sent.at < newest_delivered_;
     });
     if (waits != flight_.end()) {
       const TimePoint due = waits->at + rtt_.smoothed + rtt_.least / 4;
@@ -234,6 +236,7 @@ Sender::Probe Sender::on_timer(TimePoint now) {
       tail_probed_ = true;
       if (auto more = send_new(now)) return {.segment = more};
       Sent& last = flight_.back();
+      to_repeat_ -= last.to_repeat() ? 1 : 0;
       last.again = true;
       last.at = last_sent_ = now;
       return {.segment = last.what};
@@ -244,9 +247,12 @@ Sender::Probe Sender::on_timer(TimePoint now) {
       congestion_.window = 1;
       ++backoff_;
       tail_probed_ = false;
+      to_repeat_ = 0;
       for (Sent& sent : flight_) {
+        if (sent.sacked) continue;
         sent.lost = true;
         sent.again = false;
+        ++to_repeat_;
       }
       return {};
     case Timer::kWindowProbe: {

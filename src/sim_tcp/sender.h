@@ -77,6 +77,7 @@ class Sender {
     Outgoing what;
     TimePoint at;
     bool again = false, sacked = false, lost = false;
+    [[nodiscard]] bool to_repeat() const { return lost && !again && !sacked; }
     [[nodiscard]] std::uint64_t end() const {
       return what.begin + what.payload + (what.fin ? 1 : 0);
     }
@@ -109,6 +110,7 @@ class Sender {
   std::uint64_t window_until_ = 1, window_max_ = 0;
   std::uint64_t small_until_ = 0;  // the end of the last small segment that was sent
   std::deque<Sent> flight_;
+  std::size_t sacked_ = 0, to_repeat_ = 0;  // of flight_
   RoundTrip rtt_;
   Congestion congestion_;
   unsigned backoff_ = 0;

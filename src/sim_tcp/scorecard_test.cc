@@ -1,0 +1,81 @@
+// The judge of packets against captures whose cause is known: faults injected in virtual time, by the
+// hundred. TAILWARD_SCORE_SEEDS=1000 asks for more seeds than ctest's; the table is printed.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "diag/packets.h"
+#include "sim_tcp/sick_plan.h"
+
+namespace tailward::sim_tcp {
+namespace {
+
+std::uint64_t seeds() {
+  const char* asked = std::getenv("TAILWARD_SCORE_SEEDS");
+  return asked == nullptr ? 40 : std::strtoull(asked, nullptr, 10);
+}
+
+// What diagnosis finds first; "none" when it is silent.
+std::string first_finding(const Recording& recording) {
+  diag::PacketAnalyser analyser({80});
+  for (const tcp::Segment& segment : recording.segments) analyser.add(segment);
+  const diag::PacketAnalysis analysis = analyser.finish();
+  const diag::NetworkDiagnosis diagnosis = diag::diagnose_network({.packets = &analysis});
+  const bool silent = diagnosis.findings.empty();
+  return std::string(to_string(silent ? diag::Cause::kNone : diagnosis.findings.front().cause));
+}
+
+struct Score {
+  std::uint64_t right = 0, all = 0, segments = 0;
+  std::map<std::string, std::string> others;  // the first few seeds of each wrong finding
+  std::map<std::string, std::uint64_t> counts;
+};
+
+Score score(Fault fault, Plan::Capture capture) {
+  Score result;
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    const Recording recording = run(sick_plan(fault, seed, capture));
+    const std::string found = first_finding(recording);
+    ++result.all;
+    result.segments += recording.segments.size();
+    if (found == to_string(fault)) {
+      ++result.right;
+    } else if (++result.counts[found] <= 5) {
+      result.others[found] += fmt::format(" {}", seed);
+    }
+  }
+  return result;
+}
+
+void print(Fault fault, const Score& score) {
+  std::string wrong;
+  for (const auto& [found, count] : score.counts) {
+    wrong += fmt::format("  {} {} (seeds{})", count, found, score.others.at(found));
+  }
+  fmt::print("{:22} {:4}/{:<4} {:7} segments{}\n", to_string(fault), score.right, score.all,
+             score.segments / std::max<std::uint64_t>(1, score.all), wrong);
+  std::fflush(stdout);
+}
+
+class Scorecard : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(Scorecard, AtTheServerTheInjectedCauseIsFoundFirst) {
+  const Score result = score(GetParam(), Plan::Capture::kServer);
+  print(GetParam(), result);
+  EXPECT_GE(result.right * 100, result.all * (GetParam() == Fault::kNone ? 100 : 95));
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, Scorecard, ::testing::ValuesIn(faults().begin(), faults().end()),
+                         [](const ::testing::TestParamInfo<Fault>& fault) {
+                           std::string name(to_string(fault.param));
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace tailward::sim_tcp
