@@ -1,5 +1,5 @@
-// One end of a virtual TCP connection: the handshake (RFC 9293, section 3.5), a Sender, a Receiver, and
-// segments made of what they want.
+// One end of a virtual TCP connection: the handshake (RFC 9293, section 3.5), a Sender, a Receiver,
+// and segments made of what they want.
 //
 // Thread safety: one thread. Pure: the time comes with each call. After each call the caller takes
 // outbox(), and asks deadline() when to call on_timer().

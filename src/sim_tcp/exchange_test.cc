@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 namespace tailward::sim_tcp {
 namespace {
@@ -112,6 +114,59 @@ TEST(Exchange, UncorkedRestLeavesAtOnce) {
   const Recording seen =
       run(plan_of({write(200), read(2000)}, {read(200), cork(true), write(2000), cork(false)}));
   EXPECT_LT(seen.length, milliseconds(60));
+}
+
+TEST(Exchange, LostSynIsSentAgainAfterASecond) {
+  Plan plan = plan_of({write(200), read(500)}, {read(200), write(500)});
+  plan.capture = Plan::Capture::kClient;
+  plan.link.syn_loss = 0.5;
+  plan.until = std::chrono::seconds(30);
+  bool seen_twice = false;
+  for (plan.seed = 1; plan.seed <= 20 && !seen_twice; ++plan.seed) {
+    const Recording seen = run(plan);
+    const auto lines = told(seen);
+    if (seen.lost != 1 || lines.at(1) != "> 0 S") continue;
+    seen_twice = true;
+    EXPECT_GE(between(seen, 0, 1), milliseconds(1000));
+    EXPECT_LE(between(seen, 0, 1), milliseconds(1008));
+  }
+  EXPECT_TRUE(seen_twice) << "no seed of 20 lost the SYN";
+}
+
+TEST(Exchange, EverythingArrivesWhateverIsLost) {
+  Plan plan = plan_of({write(100'000), read(200'000)}, {read(100'000), write(200'000)});
+  plan.until = std::chrono::seconds(600);
+  for (plan.seed = 1; plan.seed <= 50; ++plan.seed) {
+    plan.link.loss = plan.link.syn_loss = 0.1;
+    EXPECT_EQ(run(plan).scripts_done, 2u) << "seed " << plan.seed;
+  }
+}
+
+TEST(Exchange, AFullListenerDropsWhoComesThen) {
+  Plan plan = plan_of({}, {});
+  plan.backlog = 2;
+  plan.accept_rest = milliseconds(20);
+  const ConnectionPlan one{.client = {write(200), read(500)}, .server = {read(200), write(500)}};
+  plan.connections.assign(12, one);
+  const Recording seen = run(plan);
+  EXPECT_GT(seen.overflows, 0u);
+  EXPECT_EQ(seen.scripts_done, 24u);
+  EXPECT_GE(seen.length, milliseconds(200));
+}
+
+TEST(Exchange, AReaderThatRestsShutsItsWindowAndTheSenderProbes) {
+  Plan plan = plan_of({write(100'000), read(10)},
+                      {wait(std::chrono::seconds(1)), read(100'000), write(10)});
+  plan.server.receive_buffer = 16 * 1024;
+  const Recording seen = run(plan);
+  EXPECT_EQ(seen.scripts_done, 2u);
+  std::size_t shut = 0, probes = 0;
+  for (const tcp::Segment& s : seen.segments) {
+    if (s.from.port == 80 && s.window == 0) ++shut;
+    if (s.to.port == 80 && shut > 0 && s.payload == 0 && !s.syn) ++probes;
+  }
+  EXPECT_GT(shut, 0u);
+  EXPECT_GT(probes, 0u);
 }
 
 }  // namespace

@@ -36,9 +36,7 @@ std::uint32_t Sender::segment_max() const {
 }
 
 // RFC 6675's pipe: sent, and neither delivered nor lost.
-std::size_t Sender::in_flight() const {
-  return flight_.size() - sacked_ - to_repeat_;
-}
+std::size_t Sender::in_flight() const { return flight_.size() - sacked_ - to_repeat_; }
 
 Duration Sender::rto() const {
   if (rtt_.smoothed == Duration{0}) return kRtoFirst;

@@ -1,7 +1,7 @@
 // The sending half of a virtual TCP endpoint: what may leave, what was lost, and when a timer asks.
-// Follows Linux: Nagle in Minshall's form and TCP_CORK (tcp_nagle_test), slow start and multiplicative
-// decrease, loss by SACK (RFC 6675) with RACK's wait (RFC 8985), tail-loss probes, RTO (RFC 6298 with
-// Linux's 200 ms) and window probes.
+// Follows Linux: Nagle in Minshall's form and TCP_CORK (tcp_nagle_test), slow start and
+// multiplicative decrease, loss by SACK (RFC 6675) with RACK's wait (RFC 8985), tail-loss probes,
+// RTO (RFC 6298 with Linux's 200 ms) and window probes.
 //
 // Offsets count the bytes of the stream from the SYN, which is byte 0, and never wrap.
 //

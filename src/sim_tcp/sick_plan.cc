@@ -121,6 +121,10 @@ void shape(Service& service, Draw& draw, Plan& plan) {
       service.response = draw.bytes(32'000, 96'000);
       // It costs some milliseconds: a program that thinks for longer is slow for that reason.
       service.think = draw.within(microseconds(300), milliseconds(1));
+      // A write that becomes a segment of its own goes all the way to the device; on a long path
+      // its cost is lost in the round trips.
+      plan.system_call = microseconds(10);
+      plan.link.delay = draw.within(microseconds(50), microseconds(300));
       break;
     case Fault::kCorked:
       if (draw.rng.chance(0.5)) service.response = draw.bytes(3'000, 20'000);
@@ -181,7 +185,7 @@ void add_connections(const Service& service, std::uint64_t seed, Draw& draw, Pla
     } else if (bulk) {
       requests = 15;
     } else if (service.fault == Fault::kSmallWrites) {
-      requests = 30;
+      requests = 10;
     } else if (service.fault == Fault::kNone && seed % 3 == 0) {
       requests = 4;
       every = milliseconds(150);

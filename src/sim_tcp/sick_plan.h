@@ -1,5 +1,5 @@
-// Plans of sick services in virtual time: one fault each, injected on purpose, and clients that bring
-// it out. The counterpart of lab/sick.h, whose magnitudes they share, for thousands of seeds.
+// Plans of sick services in virtual time: one fault each, injected on purpose, and clients that
+// bring it out. The counterpart of lab/sick.h, whose magnitudes they share, for thousands of seeds.
 //
 // Thread safety: pure functions.
 #pragma once
