@@ -150,7 +150,7 @@ class TidyTest(unittest.TestCase):
         self.breaks("registered", 1, bench__a_test_cc=test)
         self.clean(src__io__a_test_cc=test, src__io__CMakeLists_txt=COMPONENT)
         # A sub-folder is built when the component above it takes its sub-folders in, and not otherwise.
-        self.clean(src__io__room__a_test_cc=test, src__io__CMakeLists_txt="tailward_component(io RECURSE PUBLIC x)\n")
+        self.clean(src__io__room__a_test_cc=test, src__io__CMakeLists_txt="tailward_component(io ROOMS PUBLIC x)\n")
         self.breaks("registered", 1, src__io__room__a_test_cc=test, src__io__CMakeLists_txt=COMPONENT)
 
     def test_a_test_that_ctest_does_not_know_is_found(self):

@@ -7,6 +7,7 @@
 
 #include "diag/packets.h"
 #include "probe/capture.h"
+#include "probe/captures_testing.h"
 
 namespace tailward::diagnose {
 namespace {
@@ -28,15 +29,11 @@ constexpr Known kKnown[] = {
     {"dns_tcp", "none"},
 };
 
-std::filesystem::path folder() {
-  const auto source = std::filesystem::path(__FILE__).parent_path();
-  return source.parent_path().parent_path().parent_path() / "shared" / "captures" / "known";
-}
-
 class KnownCapturesTest : public ::testing::TestWithParam<Known> {};
 
 TEST_P(KnownCapturesTest, IsFoundToBeWhatItIs) {
-  const auto file = folder() / (std::string(GetParam().file) + ".pcapng");
+  const auto file =
+      probe::testing::captures_folder() / "known" / (std::string(GetParam().file) + ".pcapng");
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "not there: " << file;
   diag::PacketAnalyser analyser;
   const auto reading = probe::read_capture_file(
