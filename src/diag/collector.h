@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "diag/packets.h"
+#include "diag/analysis.h"
+#include "diag/packet_analyser.h"
 #include "diag/sample.h"
 #include "tcp/sequence.h"
 

@@ -10,9 +10,9 @@
 #include <array>
 #include <memory>
 
+#include "diag/analysis.h"
 #include "diag/collector.h"
 #include "diag/half.h"
-#include "diag/packets.h"
 #include "diag/turns.h"
 
 namespace tailward::diag {

@@ -7,7 +7,8 @@
 #include <array>
 #include <span>
 
-#include "diag/packets.h"
+#include "diag/analysis.h"
+#include "diag/network_diagnosis.h"
 
 namespace tailward::diag {
 

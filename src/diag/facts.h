@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "diag/packets.h"
+#include "diag/network_diagnosis.h"
 
 namespace tailward::diag {
 

@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "base/time.h"
-#include "diag/packets.h"
+#include "diag/analysis.h"
 
 namespace tailward::diag {
 

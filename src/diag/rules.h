@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "diag/analysis.h"
 #include "diag/contrast.h"
-#include "diag/packets.h"
+#include "diag/network_diagnosis.h"
 
 namespace tailward::diag {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/time.h"
-#include "diag/packets.h"
+#include "diag/analysis.h"
 
 namespace tailward::diag {
 

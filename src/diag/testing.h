@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "diag/packets.h"
+#include "diag/analysis.h"
+#include "diag/network_diagnosis.h"
+#include "diag/packet_analyser.h"
 #include "tcp/sequence.h"
 
 namespace tailward::diag::testing {

@@ -14,7 +14,7 @@
 
 #include <optional>
 
-#include "diag/packets.h"
+#include "diag/analysis.h"
 
 namespace tailward::diag {
 

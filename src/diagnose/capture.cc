@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/units.h"
+#include "diag/packet_analyser.h"
 #include "diagnose/diagnosis.h"
 
 namespace tailward::diagnose {

@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "diag/packets.h"
+#include "diag/analysis.h"
+#include "diag/network_diagnosis.h"
+#include "diag/packet_analyser.h"
 #include "probe/capture.h"
 #include "probe/captures_testing.h"
 #include "tcp/sequence.h"

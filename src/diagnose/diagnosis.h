@@ -1,5 +1,5 @@
 // `tailward diagnose` at the packet and socket levels: gathers the evidence, from a capture file or
-// from a running process, and has it judged (diag/packets.h).
+// from a running process, and has it judged (diag/network_diagnosis.h).
 //
 // Thread safety: one thread.
 #pragma once
@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "diag/packets.h"
+#include "diag/analysis.h"
+#include "diag/network_diagnosis.h"
 #include "probe/capture.h"
 #include "report/terminal.h"
 #include "tcp/host_counters.h"

@@ -5,7 +5,8 @@
 
 #include <filesystem>
 
-#include "diag/packets.h"
+#include "diag/network_diagnosis.h"
+#include "diag/packet_analyser.h"
 #include "probe/capture.h"
 #include "probe/captures_testing.h"
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/units.h"
+#include "diag/packet_analyser.h"
 #include "diagnose/diagnosis.h"
 #include "probe/sockets.h"
 

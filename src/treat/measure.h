@@ -12,7 +12,7 @@
 
 #include "base/rng.h"
 #include "base/time.h"
-#include "diag/packets.h"
+#include "diag/analysis.h"
 #include "stats/interval.h"
 #include "tcp/socket_facts.h"
 #include "treat/effect.h"

@@ -16,7 +16,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "diag/packets.h"
+#include "diag/packet_analyser.h"
 #include "probe/capture.h"
 #include "probe/sockets.h"
 #include "tcp/socket_facts.h"

@@ -1,40 +1,21 @@
-// The packet analyser: segments in, in the order of capture; connections, requests, stalls and the
-// packets that prove them out. Streaming: memory follows the number of connections that are open at
-// the same time, not the length of the capture.
+// What the packet analyser makes of a capture: connections, requests, stalls and the packets that
+// prove them. Plain values, without thread safety of their own.
 //
-// Requests are found without knowing the protocol, by turn-taking: a request begins with its first
-// byte (or with the SYN, for the first of a connection) and ends with the last byte of the answer
-// acknowledged. The parts of a request sum to its wall time; stalls are parts.
-//
-// Thread safety: one thread.
+// Units: a Duration that is a point in time is as in tcp::Segment::at; packets are numbers as in
+// tcp::Segment::number.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/time.h"
-#include "diag/finding.h"
 #include "stats/histogram.h"
-#include "tcp/host_counters.h"
 #include "tcp/segment.h"
-#include "tcp/socket_facts.h"
 
 namespace tailward::diag {
-
-struct PacketLimits {
-  std::size_t connections_max = 100'000;  // open at once (2 KB each); then an idle one is let go
-  std::size_t turns_max = 500'000;        // kept for contrast and prediction; then a sample of them
-  std::size_t proofs_max = 64;            // connections whose proving packets are kept
-  std::size_t recent_max = 48;            // segments of a connection that are remembered
-  // Summaries, of those with the most stalled time; the turns of others have no connection.
-  std::size_t connections_kept = 1000;
-};
 
 // Where the capture was made, as seen from the server; decides which delays can be told apart.
 enum class Vantage { kUnknown, kServer, kClient, kBetween, kLoopback };
@@ -168,64 +149,5 @@ struct PacketAnalysis {
   std::vector<StallPattern> patterns = {};
   std::vector<ServiceSummary> services = {};
 };
-
-class PacketAnalyser {
- public:
-  // `server_ports`: those sides are servers, whatever the packets suggest; may be empty.
-  explicit PacketAnalyser(std::vector<std::uint16_t> server_ports = {}, PacketLimits limits = {});
-  ~PacketAnalyser();
-  PacketAnalyser(const PacketAnalyser&) = delete;
-  PacketAnalyser& operator=(const PacketAnalyser&) = delete;
-
-  void add(const tcp::Segment& segment);
-  // The capture is made on the host of the servers: their answers took no way. Before the first
-  // segment.
-  void captured_at_server();
-  // Of a connection that is older than the capture, from elsewhere: the shifts (RFC 7323) of the
-  // windows that `a` and `b` offer. A capture alone does not tell them without the SYNs.
-  void know_scales(const tcp::SocketAddress& a, std::uint8_t of_a, const tcp::SocketAddress& b,
-                   std::uint8_t of_b);
-  // What there is until now; the connections still open are taken as they stand. Call once.
-  [[nodiscard]] PacketAnalysis finish();
-
- private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
-};
-
-// Everything the network level knows.
-struct NetworkEvidence {
-  const PacketAnalysis* packets = nullptr;
-  std::span<const tcp::SocketFacts> sockets = {};  // at the end of the watch
-  std::span<const tcp::SocketFacts> earlier =
-      {};  // at its begin: counters are taken as differences
-  // What was seen of listeners meanwhile: the fullest queue, and how often it was full.
-  struct ListenerWatch {
-    tcp::SocketAddress local;
-    std::uint32_t queue_max = 0, backlog = 0;
-    std::uint64_t looks = 0, looks_waiting = 0, looks_full = 0;
-  };
-  std::span<const ListenerWatch> listeners = {};
-  std::optional<tcp::HostCounters> counters = {};
-  std::uint64_t packets_lost = 0;  // by the capture
-};
-
-struct NetworkDiagnosis {
-  std::vector<Finding> findings = {};  // by the P99 that fixing each would give, then by cost
-  std::uint64_t requests = 0;
-  Duration slow_from{};  // requests of at least this are slow: P99, or the slowest few
-  struct Part {
-    std::string name;
-    Duration slow{}, normal{}, extra{};  // means, per request
-    double share_of_slow = 0;
-    bool within_others = false;  // a kind of stall: contained in the parts, which sum to the whole
-  };
-  std::vector<Part> parts = {};
-  Duration unexplained{};  // of the slow requests' extra time, per request: in no part and no stall
-  std::string sentence;    // the verdict in one sentence, also when there is no finding
-};
-
-// Contrast and rules. Pure. Findings in the order in which to act on them.
-NetworkDiagnosis diagnose_network(const NetworkEvidence& evidence);
 
 }  // namespace tailward::diag

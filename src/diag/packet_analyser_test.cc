@@ -1,4 +1,4 @@
-#include "diag/packets.h"
+#include "diag/packet_analyser.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// diagnose_network: rules decide what is there, the contrast what it matters.
+#include "diag/network_diagnosis.h"
 
 #include <fmt/format.h>
 
