@@ -11,7 +11,8 @@
 #include <map>
 #include <string>
 
-#include "diag/packets.h"
+#include "diag/network_diagnosis.h"
+#include "diag/packet_analyser.h"
 #include "sim_tcp/fault_plan.h"
 
 namespace tailward::sim_tcp {
