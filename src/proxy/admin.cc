@@ -5,7 +5,7 @@
 
 #include "base/units.h"
 #include "findings/statement.h"
-#include "proxy/hedging_json.h"
+#include "hedge_report/hedging_json.h"
 
 namespace tailward::proxy {
 namespace {
@@ -153,10 +153,11 @@ Json route_json(Proxy& proxy) {
           {"first_attempt", percentiles(route.first_attempts())},
           {"verdict", verdict_json(route.verdict(now))},
           {"dry_run", route.config().dry_run},
-          {"plan", adaptive ? plan_json(route.planned()) : plan_json(route.plan_board().read())},
+          {"plan", adaptive ? hedge_report::plan_json(route.planned())
+                            : hedge_report::plan_json(route.plan_board().read())},
           {"brownout", to_string(route.overload().state())},
           {"off_for_s", off ? Json(to_seconds(now - *off)) : Json()},
-          {"proof", adaptive ? proof_json(route.proof(now)) : Json()},
+          {"proof", adaptive ? hedge_report::proof_json(route.proof(now)) : Json()},
           {"hosts", hosts_json(proxy.client(), now)}};
 }
 
@@ -243,8 +244,8 @@ void answer_admin(Proxy& proxy, net::ServerCall& call) {
   }
   if (path == "/stats") return respond_json(call, stats_json(proxy));
   if (path == "/decisions") {
-    return respond_json(
-        call, {{"decisions", decisions_json(proxy.client().route(), proxy.timers().now())}});
+    return respond_json(call, {{"decisions", hedge_report::decisions_json(proxy.client().route(),
+                                                                          proxy.timers().now())}});
   }
   if (path == "/config") return respond_json(call, config_json(proxy));
   if (path == "/metrics") {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/units.h"
-#include "proxy/hedging_json.h"
+#include "hedge_report/hedging_json.h"
 
 namespace tailward::lab {
 namespace {
@@ -244,8 +244,8 @@ report::Json arm_json(const ArmResult& arm) {
   }
   if (arm.first_median) json["first_attempt_p50_ms"] = to_ms(*arm.first_median);
   if (arm.hedging) json["verdict"] = report::to_json(arm.verdict);
-  if (arm.proof) json["proof"] = proxy::proof_json(*arm.proof);
-  if (arm.plan) json["plan"] = proxy::plan_json(*arm.plan);
+  if (arm.proof) json["proof"] = hedge_report::proof_json(*arm.proof);
+  if (arm.plan) json["plan"] = hedge_report::plan_json(*arm.plan);
   if (arm.off_after_seconds) json["off_after_s"] = *arm.off_after_seconds;
   if (arm.fanout) {
     json["n"] = arm.fanout->n;

@@ -1,8 +1,8 @@
-#include "proxy/hedging_json.h"
+#include "hedge_report/hedging_json.h"
 
 #include <optional>
 
-namespace tailward::proxy {
+namespace tailward::hedge_report {
 namespace {
 
 using report::Json;
@@ -90,4 +90,4 @@ Json decisions_json(const hedge::Route& route, TimePoint now) {
   return list;
 }
 
-}  // namespace tailward::proxy
+}  // namespace tailward::hedge_report

@@ -9,7 +9,7 @@
 #include "hedge/proof/proof.h"
 #include "report/json.h"
 
-namespace tailward::proxy {
+namespace tailward::hedge_report {
 
 // {"stages":[{"delay_ms","probability"}],"extra_load","goal_without_ms","goal_with_ms"}
 report::Json plan_json(const hedge::PlannedHedges& planned);
@@ -23,4 +23,4 @@ report::Json proof_json(const hedge::Proof& proof);
 // The last requests, the newest first: when, how long, hedged or why not.
 report::Json decisions_json(const hedge::Route& route, TimePoint now);
 
-}  // namespace tailward::proxy
+}  // namespace tailward::hedge_report
