@@ -249,7 +249,7 @@ class Watch {
         {"options", all_denied ? "denied" : "used",
          options_denied_ == 0
              ? ""
-             : fmt::format("of {} sockets not readable: run as their user, or with CAP_SYS_PTRACE",
+             : fmt::format("of {} sockets not readable: run as their user, or as root",
                            format_count(options_denied_))});
     sources.push_back({"counters", diagnosis_.counters ? "used" : "not there"});
     sources.push_back({"bpf", "not asked for"});

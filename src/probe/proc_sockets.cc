@@ -82,7 +82,7 @@ class Search {
         Error{ErrorKind::kDenied,
               fmt::format("port {} belongs to a process of uid {} that this user may not look into",
                           port, here->front().uid),
-              "run as root (CAP_SYS_PTRACE), or as that user"};
+              "run as root (CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH), or as that user"};
     list_.sockets = std::move(*here);
     return std::move(list_);
   }

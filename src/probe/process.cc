@@ -115,7 +115,7 @@ Error denied_access(int pid) {
     return {ErrorKind::kDenied,
             fmt::format("may not look into {}: it runs as uid {}, this as uid {}", who, *owner,
                         ::geteuid()),
-            "run as root (CAP_SYS_PTRACE), or as that user"};
+            "run as root (CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH), or as that user"};
   }
   const std::string scope =
       read_small_file("/proc/sys/kernel/yama/ptrace_scope").value_or("0").substr(0, 1);
@@ -130,7 +130,7 @@ Error denied_access(int pid) {
           fmt::format("may not look into {}: it has changed its user or privileges, or a sandbox "
                       "forbids it",
                       who),
-          "run as root (CAP_SYS_PTRACE)"};
+          "run as root (CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH)"};
 }
 
 Result<Descriptor> Process::duplicate(int fd) const {

@@ -43,7 +43,8 @@ class Process {
   [[nodiscard]] bool running() const;
   [[nodiscard]] std::string name() const;  // /proc/<pid>/comm
   // A duplicate of one of its descriptors. Errors: kDenied (ptrace access mode ATTACH: the same
-  // user and Yama's consent, or CAP_SYS_PTRACE), kInvalid (no such descriptor, process gone).
+  // user and Yama's consent, or CAP_SYS_PTRACE with CAP_DAC_READ_SEARCH), kInvalid (no such
+  // descriptor, process gone).
   [[nodiscard]] Result<Descriptor> duplicate(int fd) const;
   // Runs `task` on a thread of its own inside the network namespace that the process had when it
   // was opened, also after its end; at once and in this call if it is our own namespace. Errors:

@@ -37,7 +37,7 @@ std::string count_of(std::size_t count, std::string_view what) {
 
 std::string capability_hint() {
   return "run it as root or as the process's user (and kernel.yama.ptrace_scope=0), or with "
-         "CAP_SYS_PTRACE";
+         "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
 }
 
 // A process that cannot be opened for any other reason has ended.
