@@ -129,6 +129,8 @@ function(tailward_component name)
     target_link_libraries(${name}_test PRIVATE tailward::${name} ${ARG_TEST} tailward_flags
                           GTest::gmock GTest::gtest_main)
     if(TAILWARD_PCH)
+      # With the definitions that the headers were compiled with, or the compiler refuses them.
+      target_link_libraries(${name}_test PRIVATE fmt::fmt tl::expected)
       target_precompile_headers(${name}_test REUSE_FROM tailward_test_pch)
     endif()
     # In the folder of the compilation: with ccache's base folder, __FILE__ is relative to it, and tests find their
