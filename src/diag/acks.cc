@@ -24,28 +24,28 @@ bool answers_first_copy(const Sent& sent, const tcp::Segment& ack) {
 
 // Returns whether it differs from the one before.
 bool Connection::take_window(tcp::Side side, const tcp::Segment& s) {
-  Half& half = half_[side];
+  Endpoint& endpoint = endpoints_[side];
   std::uint32_t window = s.window;
-  if (!half.scale_known || half.scale_learned) learn_scale(half, s);
-  half.raw_window = s.window;
-  half.raw_window_max = std::max(half.raw_window_max, s.window);
-  half.shrunk = half.shrunk || s.window < half.raw_window_max / 2;
-  if (half.scale_known) window <<= half.scale;
-  if (half.scaled && window > 0) window = kUnknownWindow;
-  const bool changed = !half.window_seen || window != half.window;
-  half.window_seen = true;
-  half.window = window;
-  if (!half.scaled) half.window_max = std::max(half.window_max, window);
+  if (!endpoint.scale_known || endpoint.scale_learned) learn_scale(endpoint, s);
+  endpoint.raw_window = s.window;
+  endpoint.raw_window_max = std::max(endpoint.raw_window_max, s.window);
+  endpoint.shrunk = endpoint.shrunk || s.window < endpoint.raw_window_max / 2;
+  if (endpoint.scale_known) window <<= endpoint.scale;
+  if (endpoint.scaled && window > 0) window = kUnknownWindow;
+  const bool changed = !endpoint.window_seen || window != endpoint.window;
+  endpoint.window_seen = true;
+  endpoint.window = window;
+  if (!endpoint.scaled) endpoint.window_max = std::max(endpoint.window_max, window);
   if (window == 0) {
-    half.opened_at = Duration{0};
-    if (!half.zero) {
-      half.zero = true;
-      half.zero_at = now_;
-      half.zero_number = s.number;
-      half.probes = 0;
+    endpoint.opened_at = Duration{0};
+    if (!endpoint.zero) {
+      endpoint.zero = true;
+      endpoint.zero_at = now_;
+      endpoint.zero_number = s.number;
+      endpoint.probes = 0;
     }
-  } else if (half.zero && half.opened_at == Duration{0}) {
-    half.opened_at = now_;
+  } else if (endpoint.zero && endpoint.opened_at == Duration{0}) {
+    endpoint.opened_at = now_;
   }
   return changed;
 }
@@ -53,23 +53,23 @@ bool Connection::take_window(tcp::Side side, const tcp::Segment& s) {
 // A receiver that does not read keeps the end of its window where it is: what the acknowledgement
 // moves on, the window shrinks by. Their ratio is the scale. While it reads the ratio is larger, by
 // anything: so of two scales that many segments speak for it is the smaller one.
-void Connection::learn_scale(Half& half, const tcp::Segment& s) const {
+void Connection::learn_scale(Endpoint& endpoint, const tcp::Segment& s) const {
   constexpr std::int32_t kShrunkMin = 16;
   constexpr double kNear = 0.07;  // 1/16 is what rounding may do
   constexpr std::uint8_t kVotesMin = 8;
-  const bool grew = !half.window_seen || s.window > half.raw_window;
-  const std::int32_t shrunk = half.anchor_window - s.window;
-  const std::int32_t acked = tcp::distance(s.ack, half.anchor_ack);
+  const bool grew = !endpoint.window_seen || s.window > endpoint.raw_window;
+  const std::int32_t shrunk = endpoint.anchor_window - s.window;
+  const std::int32_t acked = tcp::distance(s.ack, endpoint.anchor_ack);
   if (!grew && (shrunk < kShrunkMin || acked < shrunk)) return;
-  half.anchor_window = s.window;
-  half.anchor_ack = s.ack;
+  endpoint.anchor_window = s.window;
+  endpoint.anchor_ack = s.ack;
   if (grew) return;
   const double ratio = static_cast<double>(acked) / shrunk;
   const int scale = static_cast<int>(std::lround(std::log2(ratio)));
   if (scale > 14) return;
   const auto at = static_cast<std::size_t>(scale);
-  auto& votes = half.scale_votes;
-  auto& tries = half.scale_tries;
+  auto& votes = endpoint.scale_votes;
+  auto& tries = endpoint.scale_tries;
   if (++tries[at] == UINT8_MAX) {
     for (std::uint8_t& count : votes) count /= 2;
     for (std::uint8_t& count : tries) count /= 2;
@@ -78,57 +78,59 @@ void Connection::learn_scale(Half& half, const tcp::Segment& s) const {
   ++votes[at];
   int lower = 0;
   for (std::size_t i = 0; i < at; ++i) lower += votes[i];
-  const bool lowest = !half.scale_known || scale < half.scale;
+  const bool lowest = !endpoint.scale_known || scale < endpoint.scale;
   if (!lowest || votes[at] < kVotesMin || votes[at] < 3 * lower) return;
   if (2 * votes[at] < tries[at]) return;  // as many as chance has
-  half.scale = static_cast<std::int8_t>(scale);
-  half.scale_known = half.scale_learned = true;
-  half.scaled = false;
-  half.window_max = 0;
+  endpoint.scale = static_cast<std::int8_t>(scale);
+  endpoint.scale_known = endpoint.scale_learned = true;
+  endpoint.scaled = false;
+  endpoint.window_max = 0;
 }
 
 // Data that lie unread take their room from the window, whatever its scale: a reader that is behind
 // all the time is what the sender waits for, even if the window never closes.
 void Connection::check_reader(tcp::Side receiver, const tcp::Segment& s) {
   constexpr Duration kBehindMin = std::chrono::milliseconds(10);
-  Half& half = half_[receiver];
-  const Half& peer = half_[tcp::other(receiver)];
-  const bool large = half.scale_known ? half.window_max > kSmallWindow
-                                      : half.scaled || half.raw_window_max > kSmallWindow;
-  const bool behind = large && s.window < half.raw_window_max / 2 && peer.data_at > half.data_at;
+  Endpoint& endpoint = endpoints_[receiver];
+  const Endpoint& peer = endpoints_[tcp::other(receiver)];
+  const bool large = endpoint.scale_known
+                         ? endpoint.window_max > kSmallWindow
+                         : endpoint.scaled || endpoint.raw_window_max > kSmallWindow;
+  const bool behind =
+      large && s.window < endpoint.raw_window_max / 2 && peer.data_at > endpoint.data_at;
   if (!behind) {
-    half.behind_at = Duration{0};
+    endpoint.behind_at = Duration{0};
     return;
   }
-  const bool begins = half.behind_at == Duration{0};
-  if (!begins && now_ - half.behind_at < kBehindMin) return;
+  const bool begins = endpoint.behind_at == Duration{0};
+  if (!begins && now_ - endpoint.behind_at < kBehindMin) return;
   if (!begins) {
     emit({.kind = StallKind::kZeroWindow,
           .sender = tcp::other(receiver),
-          .from = half.behind_at,
+          .from = endpoint.behind_at,
           .until = now_,
-          .amount = now_ - half.behind_at,
-          .packets = {half.behind_number, s.number},
-          .window_max = half.scaled ? 0 : half.window_max,
-          .window_known = half.scale_known});
+          .amount = now_ - endpoint.behind_at,
+          .packets = {endpoint.behind_number, s.number},
+          .window_max = endpoint.scaled ? 0 : endpoint.window_max,
+          .window_known = endpoint.scale_known});
   }
-  half.behind_at = now_;
-  half.behind_number = s.number;
+  endpoint.behind_at = now_;
+  endpoint.behind_number = s.number;
 }
 
-void Connection::sample_answer(tcp::Side by, Duration took) {
+void Connection::sample_ack_rtt(tcp::Side by, Duration took) {
   if (took < Duration{0}) return;
-  Half& half = half_[by];
-  half.answer_min = std::min(half.answer_min, took);
-  half.answers.add(took);
-  Duration& service = tag_.service->answer_min[by];
+  Endpoint& endpoint = endpoints_[by];
+  endpoint.min_ack_rtt = std::min(endpoint.min_ack_rtt, took);
+  endpoint.answers.add(took);
+  Duration& service = tag_.service->min_ack_rtt[by];
   service = std::min(service, took);
 }
 
-void Connection::bound_answer(tcp::Side by, Duration took) {
+void Connection::bound_rtt(tcp::Side by, Duration took) {
   if (took < Duration{0}) return;
-  half_[by].answer_bound = std::min(half_[by].answer_bound, took);
-  Duration& shared = tag_.service->server_bound;
+  endpoints_[by].rtt_bound = std::min(endpoints_[by].rtt_bound, took);
+  Duration& shared = tag_.service->server_rtt_bound;
   if (by == tcp::kServer) shared = std::min(shared, took);
 }
 
@@ -137,22 +139,22 @@ void Connection::bound_answer(tcp::Side by, Duration took) {
 // acknowledgement that let them go. One stamp at a time, and of those that are alike the first.
 void Connection::follow_stamps(tcp::Side by, const tcp::Segment& s) {
   if (!s.ts_value) return;
-  Half& mine = half_[by];
+  Endpoint& mine = endpoints_[by];
   if (mine.stamp_at == Duration{0} && *s.ts_value != mine.last_stamp) {
     mine.stamp = *s.ts_value;
     mine.stamp_at = now_;
   }
   mine.last_stamp = *s.ts_value;
-  Half& peer = half_[tcp::other(by)];
+  Endpoint& peer = endpoints_[tcp::other(by)];
   if (peer.stamp_at == Duration{0} || !s.ts_echo || s.payload == 0) return;
   if (tcp::is_after(peer.stamp, *s.ts_echo)) return;
-  if (*s.ts_echo == peer.stamp) bound_answer(by, now_ - peer.stamp_at);
+  if (*s.ts_echo == peer.stamp) bound_rtt(by, now_ - peer.stamp_at);
   peer.stamp_at = Duration{0};
 }
 
 void Connection::on_ack(tcp::Side by, const tcp::Segment& s, bool window_changed) {
   const tcp::Side of = tcp::other(by);
-  Half& data = half_[of];
+  Endpoint& data = endpoints_[of];
   if (!data.started) {
     data.started = true;
     data.next = data.acked = s.ack;
@@ -169,10 +171,10 @@ void Connection::on_ack(tcp::Side by, const tcp::Segment& s, bool window_changed
       data.evidence_number = s.number;
     }
   }
-  if (data.flight) data.flight->acked(now_, s.ack, half_[by].window);
+  if (data.flight) data.flight->acked(now_, s.ack, endpoints_[by].window);
 }
 
-void Connection::on_sack(Half& data, tcp::Side of, const tcp::Segment& s) {
+void Connection::on_sack(Endpoint& data, tcp::Side of, const tcp::Segment& s) {
   if (!tcp::is_after(s.sack[0].end, s.ack)) {
     collector_->spurious(tag_, of);  // D-SACK: it has been sent twice for nothing
     return;
@@ -189,7 +191,7 @@ void Connection::on_sack(Half& data, tcp::Side of, const tcp::Segment& s) {
 
 void Connection::advance(tcp::Side by, const tcp::Segment& s) {
   const tcp::Side of = tcp::other(by);
-  Half& data = half_[of];
+  Endpoint& data = endpoints_[of];
   bool clean = !data.filled;
   Duration last_sent{};
   bool told = false;
@@ -203,11 +205,11 @@ void Connection::advance(tcp::Side by, const tcp::Segment& s) {
     last_sent = sent.at;
     data.sent.pop();
   }
-  // An ACK that data brings had to wait for the program; it cannot tell the way, but bound it.
-  const bool known = half_[by].answer_min != kForever;
-  if (clean && last_sent != Duration{0}) bound_answer(by, now_ - last_sent);
+  // An ACK that data brings had to wait for the program; it does not show the round trip, it only bounds it.
+  const bool known = endpoints_[by].min_ack_rtt != kForever;
+  if (clean && last_sent != Duration{0}) bound_rtt(by, now_ - last_sent);
   if (clean && last_sent != Duration{0} && (s.payload == 0 || known)) {
-    sample_answer(by, now_ - last_sent);
+    sample_ack_rtt(by, now_ - last_sent);
   }
   data.acked = s.ack;
   data.advanced_at = now_;
@@ -222,7 +224,7 @@ void Connection::advance(tcp::Side by, const tcp::Segment& s) {
   data.all_acked_at = now_;
   data.release = {.valid = s.payload == 0 && clean,
                   .at = now_,
-                  .late = now_ - data.data_at - way(by),
+                  .late = now_ - data.data_at - rtt_to(by),
                   .number = s.number};
   if (data.data_at == Duration{0} || data.release.late < kDelayedAckMin) data.release.valid = false;
   if (of == tcp::kClient) {
@@ -235,7 +237,7 @@ void Connection::advance(tcp::Side by, const tcp::Segment& s) {
 // A byte before what comes next, or none: to ask whether the window has opened, or whether anybody
 // is there.
 void Connection::on_probe(tcp::Side side, const tcp::Segment& s) {
-  Half& receiver = half_[tcp::other(side)];
+  Endpoint& receiver = endpoints_[tcp::other(side)];
   if (!receiver.zero) return;
   ++receiver.probes;
   receiver.probe_at = now_;
@@ -243,36 +245,38 @@ void Connection::on_probe(tcp::Side side, const tcp::Segment& s) {
 }
 
 void Connection::emit_zero_window(tcp::Side receiver, Duration until, std::uint64_t number) {
-  Half& half = half_[receiver];
-  const bool small = half.window_max > 0 && half.window_max <= kSmallWindow && half.scale_known;
+  Endpoint& endpoint = endpoints_[receiver];
+  const bool small =
+      endpoint.window_max > 0 && endpoint.window_max <= kSmallWindow && endpoint.scale_known;
   emit({.kind = small ? StallKind::kReceiveWindow : StallKind::kZeroWindow,
         .sender = tcp::other(receiver),
-        .from = half.zero_at,
+        .from = endpoint.zero_at,
         .until = until,
-        .amount = until - half.zero_at,
-        .packets = {half.zero_number, half.probes > 0 ? half.probe_number : 0, number},
-        .probes = half.probes,
-        .window_max = half.window_max,
-        .window_known = half.scale_known});
+        .amount = until - endpoint.zero_at,
+        .packets = {endpoint.zero_number, endpoint.probes > 0 ? endpoint.probe_number : 0, number},
+        .probes = endpoint.probes,
+        .window_max = endpoint.window_max,
+        .window_known = endpoint.scale_known});
 }
 
 // The sender speaks again.
 void Connection::end_zero_window(tcp::Side receiver, const tcp::Segment& s) {
-  Half& half = half_[receiver];
-  const bool prompt = half.opened_at != Duration{0} &&
-                      now_ - half.opened_at <= kPrompt + reach(tcp::other(receiver)) * 3 / 2;
+  Endpoint& endpoint = endpoints_[receiver];
+  const bool prompt =
+      endpoint.opened_at != Duration{0} &&
+      now_ - endpoint.opened_at <= kPrompt + rtt_upper_bound(tcp::other(receiver)) * 3 / 2;
   // Data into a closed window is a probe, too.
-  const bool closed = half.opened_at == Duration{0};
-  if (half.probes > 0 || prompt) {
+  const bool closed = endpoint.opened_at == Duration{0};
+  if (endpoint.probes > 0 || prompt) {
     emit_zero_window(receiver, now_, s.number);
   }
   if (closed) {
-    ++half.probes;
-    half.probe_at = now_;
-    half.probe_number = s.number;
-    half.zero_at = now_;
+    ++endpoint.probes;
+    endpoint.probe_at = now_;
+    endpoint.probe_number = s.number;
+    endpoint.zero_at = now_;
   } else {
-    half.zero = false;
+    endpoint.zero = false;
   }
 }
 

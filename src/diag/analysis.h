@@ -61,7 +61,7 @@ struct Turn {
   Duration response{};   // from the answer's first byte to its last
   // Until the last byte was acknowledged; no longer than the way to the client and back, unless
   // something was lost or held: that the client delays its acknowledgement keeps nobody waiting.
-  Duration tail{};
+  Duration final_ack_wait{};
   std::array<std::uint32_t, kStallKinds> stalled_us{};  // contained in the parts above
 };
 
@@ -82,7 +82,7 @@ struct ConnectionSummary {
 };
 
 // A connection with its proving packets, for a picture.
-struct Proof {
+struct ProofPackets {
   std::uint32_t connection = 0;
   Stall stall;
   std::vector<tcp::Segment> segments = {};  // in order of capture, around the stall
@@ -101,17 +101,17 @@ struct StallPattern {
   std::uint64_t count = 0;
   // Occasions that were alike but for their timing: an application's pause makes as many of these
   // as of the others.
-  std::uint64_t misses = 0;
+  std::uint64_t counterexamples = 0;
   std::uint64_t connections = 0;
   Duration total{}, longest{};
   Spread length;
   // Nagle: from the ACK to the segment that it let go. Cork: from what should have sent the segment
-  // to the segment. Small writes: from one to the next. Both less the way through the network.
+  // to the segment. Small writes: from one to the next. Both less the round trip.
   Spread gap;
-  Spread late;  // Nagle: the ACK, less the way
-  // Nagle: those whose way was only known from these very segments, as nothing else was answered
-  // by the kernel alone.
-  std::uint64_t way_bounded = 0;
+  Spread late;  // Nagle: the ACK, less the round trip
+  // Nagle: those whose round trip is only bounded by these very segments: the kernel alone
+  // acknowledged nothing else.
+  std::uint64_t rtt_only_bounded = 0;
   // Cork: how well the segments are in step with the tick of a kernel's timers (1, 4 or 10 ms),
   // 0…1; and how likely that is by chance.
   double in_step = 0, in_step_by_chance = 1;
@@ -145,7 +145,7 @@ struct PacketAnalysis {
   stats::Histogram latency;  // of all turns
   std::vector<Turn> turns = {};
   std::uint64_t turns_seen = 0;
-  std::vector<Proof> proofs = {};
+  std::vector<ProofPackets> proofs = {};
   std::vector<StallPattern> patterns = {};
   std::vector<ServiceSummary> services = {};
 };

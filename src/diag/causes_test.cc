@@ -100,7 +100,7 @@ TEST_P(CausesTest, AReaderThatStopsReadingShutsTheWindow) {
   for (int i = 0; i < 40; ++i) talk.after(100us).server().sends(1448);
   talk.answer().client().offers(0);
   for (const Duration wait : {200ms, 400ms, 800ms}) {
-    talk.after(wait).server().asks_for_life();
+    talk.after(wait).server().probes_window();
     talk.answer().client().acks();
   }
   talk.after(100ms).client().offers(500'000);

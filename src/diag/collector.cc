@@ -24,7 +24,7 @@ std::size_t index_of(StallKind kind) { return static_cast<std::size_t>(kind); }
 
 }  // namespace
 
-void Step::add(Duration at) {
+void TimerTickTest::add(Duration at) {
   ++count_;
   for (std::size_t i = 0; i < kPeriodsNs.size(); ++i) {
     const auto phase = static_cast<double>(at.count() % kPeriodsNs[i]);
@@ -34,7 +34,7 @@ void Step::add(Duration at) {
   }
 }
 
-void Step::result(StallPattern& into) const {
+void TimerTickTest::result(StallPattern& into) const {
   if (count_ == 0) return;
   const auto n = static_cast<double>(count_);
   for (std::size_t i = 0; i < kPeriodsNs.size(); ++i) {
@@ -145,7 +145,7 @@ void Collector::stall(ConnectionTag& tag, const StallEvent& event) {
   builder.length.add(event.amount);
   if (event.gap) builder.gap.add(*event.gap);
   if (event.late) builder.late.add(*event.late);
-  if (event.kind == StallKind::kCorked) builder.step.add(event.until);
+  if (event.kind == StallKind::kCorked) builder.tick_test.add(event.until);
   pattern.after_full += event.after_full ? 1 : 0;
   pattern.first_data += event.first_data ? 1 : 0;
   pattern.timeouts += event.timeouts;
@@ -156,7 +156,7 @@ void Collector::stall(ConnectionTag& tag, const StallEvent& event) {
   pattern.in_flight = std::max(pattern.in_flight, event.in_flight);
   pattern.window_max = std::max(pattern.window_max, event.window_max);
   pattern.window_known = pattern.window_known && event.window_known;
-  pattern.way_bounded += event.way_known ? 0 : 1;
+  pattern.rtt_only_bounded += event.rtt_known ? 0 : 1;
   if (event.amount >= pattern.longest) {
     pattern.longest = event.amount;
     pattern.first_bytes = event.first_bytes;
@@ -169,8 +169,8 @@ void Collector::stall(ConnectionTag& tag, const StallEvent& event) {
   prove(tag, event);
 }
 
-void Collector::miss(ConnectionTag& tag, StallKind kind, tcp::Side sender) {
-  ++tag.service->pattern(kind, sender).pattern.misses;
+void Collector::counterexample(ConnectionTag& tag, StallKind kind, tcp::Side sender) {
+  ++tag.service->pattern(kind, sender).pattern.counterexamples;
 }
 
 void Collector::spurious(ConnectionTag& tag, tcp::Side sender) {
@@ -239,7 +239,7 @@ void Collector::finish(PacketAnalysis& into) {
   }
   for (auto& [key, service] : services_) {
     service->summary.vantage = service->vantage();
-    const auto& answer = service->answer_min;
+    const auto& answer = service->min_ack_rtt;
     if (answer[0] < kForever && answer[1] < kForever) {
       service->summary.rtt_min = answer[0] + answer[1];
     }
@@ -250,7 +250,7 @@ void Collector::finish(PacketAnalysis& into) {
         builder->pattern.length = builder->length.spread();
         builder->pattern.gap = builder->gap.spread();
         builder->pattern.late = builder->late.spread();
-        builder->step.result(builder->pattern);
+        builder->tick_test.result(builder->pattern);
         into.patterns.push_back(std::move(builder->pattern));
       }
     }

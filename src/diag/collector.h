@@ -32,12 +32,12 @@ struct StallEvent {
   std::uint64_t segments = 0, bytes = 0;
   std::uint32_t first_bytes = 0, second_bytes = 0, in_flight = 0, window_max = 0;
   bool window_known = true;
-  bool way_known = true;
+  bool rtt_known = true;
 };
 
 // Are points in time in step with a clock of some period? The length of their mean as points on a
 // circle; by chance it is r or more with probability exp(−n r²) (Rayleigh's test).
-class Step {
+class TimerTickTest {
  public:
   void add(Duration at);
   void result(StallPattern& into) const;
@@ -51,15 +51,16 @@ class Step {
 struct PatternBuilder {
   StallPattern pattern;
   Sample<64> length, gap, late;
-  Step step;
+  TimerTickTest tick_test;
 };
 
 struct Service {
   ServiceSummary summary;
   std::array<std::uint32_t, 5> vantage_votes{};  // by Vantage
   // How long the kernel at either end took to answer at the least, as seen from the capture.
-  std::array<Duration, 2> answer_min{kForever, kForever};
-  Duration server_bound = kForever;  // no way to the server is longer: see Connection::way
+  std::array<Duration, 2> min_ack_rtt{kForever, kForever};
+  Duration server_rtt_bound =
+      kForever;  // no round trip to the server is longer: see Connection::rtt_to
   std::array<std::array<std::unique_ptr<PatternBuilder>, 2>, kStallKinds> patterns{};
 
   PatternBuilder& pattern(StallKind kind, tcp::Side sender);
@@ -85,7 +86,7 @@ class Collector {
   Service& service(const tcp::SocketAddress& server);
   void remember(ConnectionTag& tag, const tcp::Segment& segment);
   void stall(ConnectionTag& tag, const StallEvent& event);
-  void miss(ConnectionTag& tag, StallKind kind, tcp::Side sender);
+  void counterexample(ConnectionTag& tag, StallKind kind, tcp::Side sender);
   void spurious(ConnectionTag& tag, tcp::Side sender);
   void turn(const Turn& turn, std::uint32_t serial);
   void connection(const ConnectionTag& tag, const ConnectionSummary& summary);
@@ -103,7 +104,7 @@ class Collector {
   struct KeptProof {
     std::uint32_t serial = 0;
     Duration amount{};
-    Proof proof;
+    ProofPackets proof;
   };
   struct KeptConnection {
     std::uint32_t serial = 0;

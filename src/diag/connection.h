@@ -12,7 +12,7 @@
 
 #include "diag/analysis.h"
 #include "diag/collector.h"
-#include "diag/half.h"
+#include "diag/endpoint.h"
 #include "diag/turns.h"
 
 namespace tailward::diag {
@@ -40,12 +40,12 @@ class Connection {
   enum class State : std::uint8_t { kNew, kSynSent, kSynAnswered, kOpen, kClosed };
 
   // connection.cc
-  [[nodiscard]] bool is_copy(Half& half, const tcp::Segment& segment) const;
-  [[nodiscard]] Duration way(tcp::Side side) const;  // there and back; 0 where unknown
+  [[nodiscard]] bool is_copy(Endpoint& endpoint, const tcp::Segment& segment) const;
+  [[nodiscard]] Duration rtt_to(tcp::Side side) const;  // there and back; 0 where unknown
   // The same where it is known, otherwise the best bound on it from above; 0 without either.
-  [[nodiscard]] Duration reach(tcp::Side side) const;
-  [[nodiscard]] bool way_known(tcp::Side side) const;
-  [[nodiscard]] Ways ways() const { return {way(tcp::kClient), way(tcp::kServer)}; }
+  [[nodiscard]] Duration rtt_upper_bound(tcp::Side side) const;
+  [[nodiscard]] bool rtt_known(tcp::Side side) const;
+  [[nodiscard]] RoundTrips rtts() const { return {rtt_to(tcp::kClient), rtt_to(tcp::kServer)}; }
   [[nodiscard]] std::uint32_t mss(tcp::Side side) const;
   [[nodiscard]] bool is_full(tcp::Side side, std::uint32_t payload) const;
   void on_reset(tcp::Side side, const tcp::Segment& segment);
@@ -61,7 +61,7 @@ class Connection {
   void on_syn(tcp::Side side, const tcp::Segment& segment);
   void on_syn_answer(tcp::Side side, const tcp::Segment& segment);
   void on_established(const tcp::Segment& segment);
-  void take_options(Half& half, const tcp::Segment& segment);
+  void take_options(Endpoint& endpoint, const tcp::Segment& segment);
   void syn_stall(Duration from, Duration until, std::uint64_t number);
   void finish_handshake();
   [[nodiscard]] Vantage find_vantage() const;
@@ -71,10 +71,10 @@ class Connection {
   bool take_window(tcp::Side side, const tcp::Segment& segment);
   void check_reader(tcp::Side receiver, const tcp::Segment& segment);
   void on_ack(tcp::Side by, const tcp::Segment& segment, bool window_changed);
-  void on_sack(Half& data, tcp::Side of, const tcp::Segment& segment);
+  void on_sack(Endpoint& data, tcp::Side of, const tcp::Segment& segment);
   void advance(tcp::Side by, const tcp::Segment& segment);
-  void sample_answer(tcp::Side by, Duration took);
-  void bound_answer(tcp::Side by, Duration took);
+  void sample_ack_rtt(tcp::Side by, Duration took);
+  void bound_rtt(tcp::Side by, Duration took);
   void follow_stamps(tcp::Side by, const tcp::Segment& segment);
   void on_probe(tcp::Side side, const tcp::Segment& segment);
   void end_zero_window(tcp::Side receiver, const tcp::Segment& segment);
@@ -82,7 +82,7 @@ class Connection {
 
   // loss.cc
   void on_old_data(tcp::Side side, const tcp::Segment& segment);
-  void add_hole(Half& half, const tcp::Segment& segment);
+  void add_hole(Endpoint& endpoint, const tcp::Segment& segment);
   bool fill(tcp::Side side, const tcp::Segment& segment);
   [[nodiscard]] bool overtaken(tcp::Side side, const Hole& hole, const tcp::Segment& segment) const;
   void emit_retransmission(tcp::Side side, const Sent& sent, Duration until, std::uint64_t number);
@@ -93,7 +93,7 @@ class Connection {
   void track_run(tcp::Side side, const tcp::Segment& segment);
   void finish_run(tcp::Side side);
   void track_flight(tcp::Side side, const tcp::Segment& segment);
-  void learn_scale(Half& half, const tcp::Segment& segment) const;
+  void learn_scale(Endpoint& endpoint, const tcp::Segment& segment) const;
   bool compare_with_window(tcp::Side side, const tcp::Segment& segment);
 
   ConnectionTag tag_;
@@ -104,7 +104,7 @@ class Connection {
   bool dropped_by_host_ = false;  // SYN-ACK again although the client's ACK was there
   Vantage vantage_ = Vantage::kUnknown;
   Duration now_{};
-  std::array<Half, 2> half_;
+  std::array<Endpoint, 2> endpoints_;
   TurnTracker turns_;
   std::uint64_t packets_ = 0, retransmissions_ = 0, duplicates_ = 0, reordered_ = 0,
                 turn_count_ = 0;

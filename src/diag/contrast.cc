@@ -100,7 +100,7 @@ std::vector<NetworkDiagnosis::Part> Contrast::parts(Kinds shown) const {
       part("wire", [](const Turn& t) { return t.wire; }),
       part("think", [](const Turn& t) { return t.think; }),
       part("response", [](const Turn& t) { return t.response; }),
-      part("tail", [](const Turn& t) { return t.tail; }),
+      part("tail", [](const Turn& t) { return t.final_ack_wait; }),
   };
   for (std::size_t i = 0; i < kStallKinds; ++i) {
     const auto kind = static_cast<StallKind>(i);

@@ -15,8 +15,10 @@ constexpr Duration kGapMin = std::chrono::microseconds(50);
 
 // How long after its capture an ACK is taken to be at the sender: a little less than the way, which
 // varies.
-Duration lag(Duration way) { return way < kShortWay ? Duration{0} : way * 4 / 5; }
-Duration prompt_limit(Duration way) { return kPrompt + way / 2; }
+Duration lag(Duration rtt_to_sender) {
+  return rtt_to_sender < kShortWay ? Duration{0} : rtt_to_sender * 4 / 5;
+}
+Duration prompt_limit(Duration rtt_to_sender) { return kPrompt + rtt_to_sender / 2; }
 
 }  // namespace
 
@@ -42,26 +44,26 @@ void FlightTracker::look(Duration at, std::uint32_t limit) {
   limited_ = limited;
 }
 
-void FlightTracker::apply(Duration now, Duration way, std::uint32_t limit) {
+void FlightTracker::apply(Duration now, Duration rtt_to_sender, std::uint32_t limit) {
   while (waiting_ > 0) {
     const Ack& ack = acks_[first_];
-    const Duration there = ack.at + lag(way);
+    const Duration there = ack.at + lag(rtt_to_sender);
     if (there > now) return;
     acked_ = ack.ack;
     window_ = ack.window;
     known_ = true;
-    acked_at_ = ack.at + way;
+    acked_at_ = ack.at + rtt_to_sender;
     look(acked_at_, limit);
     first_ = static_cast<std::uint8_t>((first_ + 1u) % acks_.size());
     --waiting_;
   }
 }
 
-std::optional<FlightTracker::Limit> FlightTracker::blocked(Duration at, Duration way,
+std::optional<FlightTracker::Limit> FlightTracker::blocked(Duration at, Duration rtt_to_sender,
                                                            std::uint32_t window_max) {
   if (!was_limited_) return {};
   was_limited_ = false;
-  if (!limited_ && at - opened_ > prompt_limit(way)) return {};  // it had nothing to send
+  if (!limited_ && at - opened_ > prompt_limit(rtt_to_sender)) return {};  // it had nothing to send
   Limit limit{.from = sent_at_, .until = at, .amount = at - sent_at_};
   const bool whole = limited_window_ / 3 >= window_max / 4;
   limit.kind =
@@ -106,24 +108,24 @@ std::optional<FlightTracker::Limit> FlightTracker::level(Duration at, std::uint3
 }
 
 std::optional<FlightTracker::Limit> FlightTracker::sent(Duration at, std::uint32_t end,
-                                                        std::uint32_t mss, Duration way,
+                                                        std::uint32_t mss, Duration rtt_to_sender,
                                                         Duration rtt, std::uint32_t window_max) {
   const std::uint32_t limit = std::max<std::uint32_t>(1, std::min(mss, window_max / 2));
   const bool first = sent_at_ == Duration{0};
-  apply(at, way, limit);
+  apply(at, rtt_to_sender, limit);
   if (!known_) acked_ = end;
   std::optional<Limit> found;
   if (!first) {
-    found = blocked(at, way, window_max);
+    found = blocked(at, rtt_to_sender, window_max);
     const Duration gap = at - sent_at_;
-    const bool prompt = acked_at_ >= sent_at_ && at - acked_at_ <= prompt_limit(way);
+    const bool prompt = acked_at_ >= sent_at_ && at - acked_at_ <= prompt_limit(rtt_to_sender);
     if (found) {
       found->in_flight = in_flight();
       start_level(at, 0);
     } else if (gap >= std::max(kGapMin, rtt / 8)) {
       (prompt ? prompt_ : idle_) += 1;
       if (prompt) waited_ += gap;
-      if (gap > kPause + 4 * way) start_level(at, 0);
+      if (gap > kPause + 4 * rtt_to_sender) start_level(at, 0);
     }
   }
   end_ = end;

@@ -30,11 +30,11 @@ class FlightTracker {
 
   // The receiver acknowledged up to `ack` and offers `window` bytes beyond.
   void acked(Duration at, std::uint32_t ack, std::uint32_t window);
-  // New data up to `end`. `way`: to the sender and back, as seen from the capture; `window_max`:
+  // New data up to `end`. `rtt_to_sender`: to the sender and back, as seen from the capture; `window_max`:
   // the largest that the receiver ever offered.
   // `rtt`: the whole round trip.
-  std::optional<Limit> sent(Duration at, std::uint32_t end, std::uint32_t mss, Duration way,
-                            Duration rtt, std::uint32_t window_max);
+  std::optional<Limit> sent(Duration at, std::uint32_t end, std::uint32_t mss,
+                            Duration rtt_to_sender, Duration rtt, std::uint32_t window_max);
   // Bytes on their way, as the sender sees it.
   [[nodiscard]] std::uint32_t in_flight() const;
   // Loss, or the other side spoke: what was constant until now proves nothing.
@@ -46,9 +46,9 @@ class FlightTracker {
     std::uint32_t ack = 0, window = 0;
   };
 
-  void apply(Duration now, Duration way, std::uint32_t limit);
+  void apply(Duration now, Duration rtt_to_sender, std::uint32_t limit);
   void look(Duration at, std::uint32_t limit);
-  std::optional<Limit> blocked(Duration at, Duration way, std::uint32_t window_max);
+  std::optional<Limit> blocked(Duration at, Duration rtt_to_sender, std::uint32_t window_max);
   std::optional<Limit> level(Duration at, std::uint32_t end, std::uint32_t mss);
   void start_level(Duration at, std::uint32_t peak);
 

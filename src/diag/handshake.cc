@@ -15,15 +15,15 @@ constexpr Duration kSoonAfterAck = std::chrono::milliseconds(200);
 
 }  // namespace
 
-void Connection::take_options(Half& half, const tcp::Segment& s) {
-  half.started = true;
-  half.first = half.next = half.acked = s.seq + 1;
-  half.mss_option = s.mss.value_or(0);
-  half.scale = static_cast<std::int8_t>(s.window_scale ? std::min<int>(*s.window_scale, 14)
-                                                       : -1);  // RFC 7323, section 2.3
-  half.timestamps = s.ts_value.has_value();
-  half.window_seen = true;
-  half.window = half.window_max = s.window;
+void Connection::take_options(Endpoint& endpoint, const tcp::Segment& s) {
+  endpoint.started = true;
+  endpoint.first = endpoint.next = endpoint.acked = s.seq + 1;
+  endpoint.mss_option = s.mss.value_or(0);
+  endpoint.scale = static_cast<std::int8_t>(s.window_scale ? std::min<int>(*s.window_scale, 14)
+                                                           : -1);  // RFC 7323, section 2.3
+  endpoint.timestamps = s.ts_value.has_value();
+  endpoint.window_seen = true;
+  endpoint.window = endpoint.window_max = s.window;
 }
 
 void Connection::on_syn(tcp::Side side, const tcp::Segment& s) {
@@ -33,7 +33,7 @@ void Connection::on_syn(tcp::Side side, const tcp::Segment& s) {
     syn_first_ = syn_last_ = now_;
     syn_number_ = s.number;
     syns_ = 1;
-    take_options(half_[side], s);
+    take_options(endpoints_[side], s);
     return;
   }
   if (state_ != State::kSynSent && state_ != State::kSynAnswered) return;
@@ -50,28 +50,28 @@ void Connection::on_syn_answer(tcp::Side side, const tcp::Segment& s) {
       saw_start_ = true;
       syn_first_ = syn_last_ = now_;
       syn_number_ = s.number;
-      half_[tcp::kClient].started = true;
-      half_[tcp::kClient].next = half_[tcp::kClient].acked = s.ack;
+      endpoints_[tcp::kClient].started = true;
+      endpoints_[tcp::kClient].next = endpoints_[tcp::kClient].acked = s.ack;
     } else if (syns_ == 1) {
-      sample_answer(tcp::kServer, now_ - syn_last_);
+      sample_ack_rtt(tcp::kServer, now_ - syn_last_);
     }
     state_ = State::kSynAnswered;
-    take_options(half_[side], s);
-    half_[tcp::kClient].scale_known = half_[tcp::kServer].scale_known = syns_ > 0;
+    take_options(endpoints_[side], s);
+    endpoints_[tcp::kClient].scale_known = endpoints_[tcp::kServer].scale_known = syns_ > 0;
     // Both must offer to scale, or none does.
-    if (half_[tcp::kClient].scale < 0 || half_[tcp::kServer].scale < 0) {
-      half_[tcp::kClient].scale = half_[tcp::kServer].scale = syns_ > 0 ? 0 : -1;
+    if (endpoints_[tcp::kClient].scale < 0 || endpoints_[tcp::kServer].scale < 0) {
+      endpoints_[tcp::kClient].scale = endpoints_[tcp::kServer].scale = syns_ > 0 ? 0 : -1;
     }
     answer_first_ = answer_last_ = now_;
     syn_answers_ = 1;
     if (syns_ > 1) syn_stall(syn_first_, syn_last_, s.number);
     return;
   }
-  if (s.seq + 1 != half_[tcp::kServer].acked || half_[tcp::kServer].bytes > 0) return;
+  if (s.seq + 1 != endpoints_[tcp::kServer].acked || endpoints_[tcp::kServer].bytes > 0) return;
   ++syn_answers_;
   // An answer to another copy of the SYN, on its way while the client acknowledged the first one.
   const bool had_ack = established_ != Duration{0};
-  if (had_ack && now_ - established_ < kSoonAfterAck + way(tcp::kClient)) return;
+  if (had_ack && now_ - established_ < kSoonAfterAck + rtt_to(tcp::kClient)) return;
   // The client's ACK was here, and yet: its connection found no room to wait to be accepted.
   dropped_by_host_ = dropped_by_host_ || had_ack;
   const StallEvent event{
@@ -109,10 +109,10 @@ void Connection::syn_stall(Duration from, Duration until, std::uint64_t number) 
 }
 
 void Connection::on_established(const tcp::Segment& s) {
-  if (!s.ack_flag || s.ack != half_[tcp::kServer].next) return;
+  if (!s.ack_flag || s.ack != endpoints_[tcp::kServer].next) return;
   state_ = State::kOpen;
   established_ = now_;
-  if (syn_answers_ == 1) sample_answer(tcp::kClient, now_ - answer_first_);
+  if (syn_answers_ == 1) sample_ack_rtt(tcp::kClient, now_ - answer_first_);
   vantage_ = find_vantage();
   ++tag_.service->vantage_votes[static_cast<std::size_t>(vantage_)];
   if (syns_ == 1 && syn_answers_ == 1 && now_ - syn_first_ >= kSlowWay) {

@@ -130,7 +130,7 @@ TEST_P(InnocentTest, PacketsThatTheCaptureSawTwice) {
 TEST_P(InnocentTest, AnIdleConnectionThatIsKeptAlive) {
   talk.opens().exchange(100, 1ms, 100);
   for (int i = 0; i < 20; ++i) {
-    talk.after(15s).client().asks_for_life();
+    talk.after(15s).client().probes_window();
     talk.answer().server().acks();
   }
   talk.after(1s).exchange(100, 1ms, 100);

@@ -13,14 +13,16 @@ constexpr Duration kTimeoutMin = std::chrono::milliseconds(180);
 constexpr Duration kOvertakenWithin = std::chrono::milliseconds(3);
 constexpr std::uint32_t kDupAcksOfLoss = 3;
 
-std::uint8_t& count(Sent& sent, Again how) { return sent.how[static_cast<std::size_t>(how)]; }
+std::uint8_t& count(Sent& sent, RetransmitKind how) {
+  return sent.how[static_cast<std::size_t>(how)];
+}
 
 }  // namespace
 
 void Connection::on_old_data(tcp::Side side, const tcp::Segment& s) {
-  Half& half = half_[side];
-  Half& receiver = half_[tcp::other(side)];
-  Sent* sent = half.sent.find(s.seq);
+  Endpoint& endpoint = endpoints_[side];
+  Endpoint& receiver = endpoints_[tcp::other(side)];
+  Sent* sent = endpoint.sent.find(s.seq);
   if (sent != nullptr && s.ip_id != 0 && s.ip_id == sent->ip_id &&
       s.ts_value.value_or(0) == sent->ts && now_ - sent->again <= kCopyWithin) {
     ++duplicates_;
@@ -29,26 +31,26 @@ void Connection::on_old_data(tcp::Side side, const tcp::Segment& s) {
   }
   if (fill(side, s)) return;
   ++retransmissions_;
-  if (tcp::distance(half.acked, s.seq + s.payload) >= 0)
+  if (tcp::distance(endpoint.acked, s.seq + s.payload) >= 0)
     return;  // it had arrived: nobody waits for it
-  if (half.flight) half.flight->interrupt();
+  if (endpoint.flight) endpoint.flight->interrupt();
   if (receiver.zero && receiver.window == 0) {
     on_probe(side, s);
     return;
   }
   if (sent == nullptr) {
-    const bool known = half.evidence_at != Duration{0};
-    sent = &half.sent.push_front({.begin = s.seq,
-                                  .end = s.seq + s.payload,
-                                  .at = known ? half.evidence_at : now_,
-                                  .again = known ? half.evidence_at : now_,
-                                  .number = known ? half.evidence_number : s.number});
+    const bool known = endpoint.evidence_at != Duration{0};
+    sent = &endpoint.sent.push_front({.begin = s.seq,
+                                      .end = s.seq + s.payload,
+                                      .at = known ? endpoint.evidence_at : now_,
+                                      .again = known ? endpoint.evidence_at : now_,
+                                      .number = known ? endpoint.evidence_number : s.number});
   }
   const Duration since = now_ - sent->again;
-  const bool evidence = half.dup_acks >= kDupAcksOfLoss || half.sacked;
-  const Again how = since >= kTimeoutMin ? Again::kTimeout
-                    : evidence           ? Again::kFast
-                                         : Again::kProbe;
+  const bool evidence = endpoint.dup_acks >= kDupAcksOfLoss || endpoint.sacked;
+  const RetransmitKind how = since >= kTimeoutMin ? RetransmitKind::kTimeout
+                             : evidence           ? RetransmitKind::kFast
+                                                  : RetransmitKind::kProbe;
   if (count(*sent, how) < UINT8_MAX) ++count(*sent, how);
   if (sent->copies < UINT8_MAX) ++sent->copies;
   sent->again = now_;
@@ -57,17 +59,17 @@ void Connection::on_old_data(tcp::Side side, const tcp::Segment& s) {
   sent->ts = s.ts_value.value_or(0);
 }
 
-void Connection::add_hole(Half& half, const tcp::Segment& s) {
-  if (half.hole_count == half.holes.size()) {
-    half.holes[0] = half.holes[1];
-    --half.hole_count;
+void Connection::add_hole(Endpoint& endpoint, const tcp::Segment& s) {
+  if (endpoint.hole_count == endpoint.holes.size()) {
+    endpoint.holes[0] = endpoint.holes[1];
+    --endpoint.hole_count;
   }
-  half.holes[half.hole_count++] = {.begin = half.next,
-                                   .end = s.seq,
-                                   .at = now_,
-                                   .number = s.number,
-                                   .ts = s.ts_value.value_or(0),
-                                   .ip_id = s.ip_id};
+  endpoint.holes[endpoint.hole_count++] = {.begin = endpoint.next,
+                                           .end = s.seq,
+                                           .at = now_,
+                                           .number = s.number,
+                                           .ts = s.ts_value.value_or(0),
+                                           .ip_id = s.ip_id};
 }
 
 // Sent before what overtook it: then nothing was lost.
@@ -79,35 +81,35 @@ bool Connection::overtaken(tcp::Side side, const Hole& hole, const tcp::Segment&
       return static_cast<std::int16_t>(s.ip_id - hole.ip_id) < 0;
     }
   }
-  const Half& half = half_[side];
+  const Endpoint& endpoint = endpoints_[side];
   const Duration since = now_ - hole.at;
-  const bool evidence = half.dup_acks >= kDupAcksOfLoss && since > way(side) / 2;
-  return !evidence && since <= std::max(kOvertakenWithin, way(side) / 2);
+  const bool evidence = endpoint.dup_acks >= kDupAcksOfLoss && since > rtt_to(side) / 2;
+  return !evidence && since <= std::max(kOvertakenWithin, rtt_to(side) / 2);
 }
 
 bool Connection::fill(tcp::Side side, const tcp::Segment& s) {
-  Half& half = half_[side];
-  for (std::uint8_t i = 0; i < half.hole_count; ++i) {
-    Hole& hole = half.holes[i];
+  Endpoint& endpoint = endpoints_[side];
+  for (std::uint8_t i = 0; i < endpoint.hole_count; ++i) {
+    Hole& hole = endpoint.holes[i];
     if (tcp::distance(s.seq, hole.begin) < 0 || !tcp::is_after(hole.end, s.seq)) continue;
     const bool reordered = overtaken(side, hole, s);
     if (reordered) {
       ++reordered_;
     } else {
       ++retransmissions_;
-      if (half.flight) half.flight->interrupt();
+      if (endpoint.flight) endpoint.flight->interrupt();
       const Duration since = now_ - hole.at;
-      const bool evidence = half.dup_acks >= kDupAcksOfLoss || half.sacked;
+      const bool evidence = endpoint.dup_acks >= kDupAcksOfLoss || endpoint.sacked;
       Sent sent{.at = hole.at, .again_number = s.number};
-      count(sent, since >= kTimeoutMin ? Again::kTimeout
-                  : evidence           ? Again::kFast
-                                       : Again::kProbe) = 1;
+      count(sent, since >= kTimeoutMin ? RetransmitKind::kTimeout
+                  : evidence           ? RetransmitKind::kFast
+                                       : RetransmitKind::kProbe) = 1;
       sent.number = hole.number;
       emit_retransmission(side, sent, now_, s.number);
     }
-    half.filled = true;
-    half.bytes += s.payload;
-    ++half.segments;
+    endpoint.filled = true;
+    endpoint.bytes += s.payload;
+    ++endpoint.segments;
     deliver(side, false);
     if (s.seq == hole.begin) {
       hole.begin = s.seq + s.payload;
@@ -115,8 +117,8 @@ bool Connection::fill(tcp::Side side, const tcp::Segment& s) {
       hole.end = s.seq;  // the rest of it is forgotten
     }
     if (tcp::distance(hole.end, hole.begin) <= 0) {
-      if (i == 0) half.holes[0] = half.holes[1];
-      --half.hole_count;
+      if (i == 0) endpoint.holes[0] = endpoint.holes[1];
+      --endpoint.hole_count;
     }
     return true;
   }
@@ -125,21 +127,21 @@ bool Connection::fill(tcp::Side side, const tcp::Segment& s) {
 
 void Connection::emit_retransmission(tcp::Side side, const Sent& sent, Duration until,
                                      std::uint64_t number) {
-  const Half& half = half_[side];
-  const Half& peer = half_[tcp::other(side)];
+  const Endpoint& endpoint = endpoints_[side];
+  const Endpoint& peer = endpoints_[tcp::other(side)];
   StallKind kind = StallKind::kRetransmission;
   // The first data, which reached its host and was thrown away with its connection's last ACK:
   // there was no room for one more connection.
-  if (side == tcp::kClient && saw_start_ && half.acked == half.first &&
+  if (side == tcp::kClient && saw_start_ && endpoint.acked == endpoint.first &&
       (dropped_by_host_ || (at_server() && established_ != Duration{0}))) {
     kind = StallKind::kSynDropped;
   }
   // A buffer with no room for a whole segment throws away what does not fit.
-  if (peer.scale >= 0 && half.scale >= 0 && peer.window_max <= kSmallWindow &&
+  if (peer.scale >= 0 && endpoint.scale >= 0 && peer.window_max <= kSmallWindow &&
       mss(side) > peer.window_max / 2) {
     kind = StallKind::kReceiveWindow;
   }
-  const auto how = [&](Again again) {
+  const auto how = [&](RetransmitKind again) {
     return std::uint32_t{sent.how[static_cast<std::size_t>(again)]};
   };
   emit({.kind = kind,
@@ -148,10 +150,10 @@ void Connection::emit_retransmission(tcp::Side side, const Sent& sent, Duration 
         .until = until,
         .amount = until - sent.at,
         .packets = {sent.number, sent.again_number, number == sent.again_number ? 0 : number},
-        .first_data = side == tcp::kClient && saw_start_ && half.acked == half.first,
-        .timeouts = how(Again::kTimeout),
-        .probes = how(Again::kProbe),
-        .fast = how(Again::kFast),
+        .first_data = side == tcp::kClient && saw_start_ && endpoint.acked == endpoint.first,
+        .timeouts = how(RetransmitKind::kTimeout),
+        .probes = how(RetransmitKind::kProbe),
+        .fast = how(RetransmitKind::kFast),
         .window_max = peer.window_max});
 }
 

@@ -14,7 +14,7 @@ namespace tailward::diag::testing {
 namespace {
 
 Duration sum(const Turn& t) {
-  return t.handshake + t.request + t.wire + t.think + t.response + t.tail;
+  return t.handshake + t.request + t.wire + t.think + t.response + t.final_ack_wait;
 }
 
 Duration stalled(const Turn& turn) {
@@ -124,7 +124,7 @@ TEST(PacketsTest, ProofsHoldThePacketsAroundTheStall) {
   for (int i = 0; i < 10; ++i) talk.after(5ms).exchange(100, 1ms, 100);
   const auto analysis = capture.analyse();
   ASSERT_EQ(analysis.proofs.size(), 1u);
-  const Proof& proof = analysis.proofs[0];
+  const ProofPackets& proof = analysis.proofs[0];
   EXPECT_EQ(proof.connection, 0u);
   EXPECT_EQ(proof.stall.kind, StallKind::kRetransmission);
   EXPECT_TRUE(proof.stall.sender_is_client);
@@ -230,8 +230,8 @@ TEST(PacketsTest, ASoupOfRandomSegments) {
     for (const Turn& turn : analysis.turns) {
       EXPECT_EQ(sum(turn), turn.total);
       EXPECT_LE(stalled(turn), turn.total);
-      for (const Duration part :
-           {turn.handshake, turn.request, turn.wire, turn.think, turn.response, turn.tail}) {
+      for (const Duration part : {turn.handshake, turn.request, turn.wire, turn.think,
+                                  turn.response, turn.final_ack_wait}) {
         EXPECT_GE(part, Duration{0});
       }
     }

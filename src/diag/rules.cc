@@ -16,7 +16,7 @@ constexpr std::uint64_t kRecurs = 3;  // what happened so often is no coincidenc
 constexpr std::uint64_t kCorkRecurs = 5;
 constexpr std::uint64_t kFirstDataRecurs = 5;
 constexpr std::uint32_t kUnreadMin = 4096;  // bytes
-constexpr std::uint64_t kMissesPerHit = 3;
+constexpr std::uint64_t kCounterexamplesPerHit = 3;
 // The kernel's timer is set to 200 ms and a round-trip time, and rounded up to its ticks.
 constexpr Duration kKernelPatience = std::chrono::microseconds(201'500);
 
@@ -71,7 +71,7 @@ Certainty window_certainty(const StallPattern& worst, Finding* finding) {
   return Certainty::kGuessed;
 }
 
-// Where the way is not known, an ACK lets a segment go if the time from the ACK varies less than
+// Where the round trip is not known, an ACK lets a segment go if the time from the ACK varies less than
 // the time from the piece before: a program that has timing of its own keeps the latter.
 bool follows_acks(const StallPattern& pattern) {
   const Duration from_ack = pattern.gap.high - pattern.gap.low;
@@ -97,7 +97,7 @@ std::optional<Recurrence> recurrence(const NetworkEvidence& evidence, Kinds whic
     if ((which & kinds(pattern.kind)) == 0) continue;
     all.patterns.push_back(&pattern);
     all.count += pattern.count;
-    all.misses += pattern.misses;
+    all.counterexamples += pattern.counterexamples;
     all.connections += pattern.connections;
     all.after_full += pattern.after_full;
     all.first_data += pattern.first_data;
@@ -117,10 +117,10 @@ Judgement judge_nagle(const Recurrence& seen, const NetworkEvidence& evidence) {
   const StallPattern& worst = seen.worst();
   const SideFacts holder = facts_of(evidence, worst.server, worst.sender_is_client);
   if (holder.nodelay.yes > 0 && holder.nodelay.no == 0) return {};  // Nagle is off there
-  if (worst.misses * 2 > worst.count) return {};                    // the application's own timing
-  if (worst.way_bounded * 2 > worst.count && !follows_acks(worst)) return {};
+  if (worst.counterexamples * 2 > worst.count) return {};           // the application's own timing
+  if (worst.rtt_only_bounded * 2 > worst.count && !follows_acks(worst)) return {};
   Certainty certainty = Certainty::kGuessed;
-  if (worst.count >= kRecurs && worst.misses * kMissesPerHit <= worst.count) {
+  if (worst.count >= kRecurs && worst.counterexamples * kCounterexamplesPerHit <= worst.count) {
     certainty = Certainty::kConsistent;
   }
   if (holder.nodelay.no > 0) certainty = Certainty::kProven;
@@ -139,9 +139,9 @@ Judgement judge_nagle(const Recurrence& seen, const NetworkEvidence& evidence) {
                             "{}), and with no data: a delayed one",
                             format_duration(worst.late.median), peer_of(worst),
                             format_duration(worst.late.low), format_duration(worst.late.high)));
-  if (worst.misses > 0) {
+  if (worst.counterexamples > 0) {
     show(finding, fmt::format("{} such segments left later than that after the ACK",
-                              format_count(worst.misses)));
+                              format_count(worst.counterexamples)));
   }
   if (holder.nodelay.no > 0) {
     show(finding, fmt::format("TCP_NODELAY is off on {} of {} sockets there (fd {} of process {})",
@@ -192,7 +192,7 @@ Judgement judge_cork(const Recurrence& seen, const NetworkEvidence& evidence) {
   std::optional<Certainty> certainty;
   if (worst.after_full > 0) {
     certainty = worst.after_full >= kRecurs ? Certainty::kConsistent : Certainty::kGuessed;
-  } else if (alone >= kCorkRecurs && worst.misses * kMissesPerHit <= alone &&
+  } else if (alone >= kCorkRecurs && worst.counterexamples * kCounterexamplesPerHit <= alone &&
              worst.gap.low >= kKernelPatience) {
     // The kernel's patience ends on a tick of its timers; an application's 200 ms end anywhere.
     if (worst.in_step_by_chance < 0.001) {
@@ -204,7 +204,7 @@ Judgement judge_cork(const Recurrence& seen, const NetworkEvidence& evidence) {
   if (sender.cork.yes > 0) {
     // Corks are set and cleared around messages by many a healthy server: it takes the packets,
     // too.
-    const bool recurs = alone >= kRecurs && worst.misses * kMissesPerHit <= alone;
+    const bool recurs = alone >= kRecurs && worst.counterexamples * kCounterexamplesPerHit <= alone;
     if (certainty || recurs) certainty = Certainty::kProven;
   }
   if (!certainty) return {};
@@ -399,7 +399,7 @@ Judgement judge_loss(const Recurrence& seen, const NetworkEvidence& evidence) {
 
 Judgement judge_first_turn(const Recurrence& seen, const NetworkEvidence& evidence) {
   const StallPattern& worst = seen.worst();
-  const std::uint64_t compared = worst.connections + worst.misses;
+  const std::uint64_t compared = worst.connections + worst.counterexamples;
   const auto* listener = listener_of(evidence, worst.server);
   const bool waiting = listener != nullptr && listener->looks_waiting > 0;
   if (listener != nullptr && listener->looks >= 10 && !waiting) return {};  // nobody waited there

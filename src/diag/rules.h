@@ -17,7 +17,7 @@ namespace tailward::diag {
 // All patterns of some kinds, as one. The worst of them speaks for the others.
 struct Recurrence {
   std::vector<const StallPattern*> patterns;  // the most costly first; not empty
-  std::uint64_t count = 0, misses = 0, connections = 0, after_full = 0, first_data = 0;
+  std::uint64_t count = 0, counterexamples = 0, connections = 0, after_full = 0, first_data = 0;
   std::uint64_t timeouts = 0, probes = 0, fast = 0, spurious = 0;
   Duration total{};
   [[nodiscard]] const StallPattern& worst() const { return *patterns.front(); }

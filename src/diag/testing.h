@@ -121,7 +121,7 @@ class Talk {
       talk_.window_[side_] = window;
       return acks();
     }
-    Talk& asks_for_life() {
+    Talk& probes_window() {
       return talk_.captured(talk_.segment(side_, talk_.next_[side_] - 1, 0));
     }
     Talk& ends() {

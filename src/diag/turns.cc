@@ -45,12 +45,12 @@ void TurnTracker::begin(Phase phase, Duration at) {
 }
 
 std::optional<Turn> TurnTracker::client_data(Duration at, bool acked, bool answered,
-                                             const Ways& ways) {
+                                             const RoundTrips& rtts) {
   std::optional<Turn> ended;
   if (phase_ == Phase::kRequest) {
     const Duration since = std::max({last_request_, request_acked_, covered_});
     if (acked && at - since >= kStreamPause) {
-      ended = close({}, ways);
+      ended = close({}, rtts);
       begin(Phase::kRequest, at);
     }
     last_request_ = at;
@@ -58,12 +58,12 @@ std::optional<Turn> TurnTracker::client_data(Duration at, bool acked, bool answe
     return ended;
   }
   if (phase_ != Phase::kIdle && !answered) return ended;
-  if (phase_ != Phase::kIdle) ended = close({}, ways);
+  if (phase_ != Phase::kIdle) ended = close({}, rtts);
   begin(Phase::kRequest, at);
   return ended;
 }
 
-std::optional<Turn> TurnTracker::server_data(Duration at, bool acked, const Ways& ways) {
+std::optional<Turn> TurnTracker::server_data(Duration at, bool acked, const RoundTrips& rtts) {
   std::optional<Turn> ended;
   const Duration pause = phase_ == Phase::kPush ? kStreamPause : kAnswerPause;
   switch (phase_) {
@@ -74,7 +74,7 @@ std::optional<Turn> TurnTracker::server_data(Duration at, bool acked, const Ways
     case Phase::kAnswer:
     case Phase::kPush:
       if (!acked || at - std::max(last_answer_, covered_) < pause) break;
-      ended = close({}, ways);
+      ended = close({}, rtts);
       [[fallthrough]];
     case Phase::kIdle:
       greeting_ = handshake_pending_;
@@ -109,17 +109,18 @@ Duration TurnTracker::stall(StallKind kind, Duration from, Duration until, Durat
 
 // The way to the server is part of the wait for an answer. Where the kernel's own ACK shows that it
 // took longer than a delayed ACK can explain, and nothing was lost, the ACK says how long.
-void TurnTracker::add_wire(Turn& turn, const Ways& ways) const {
+void TurnTracker::add_wire(Turn& turn, const RoundTrips& rtts) const {
   const Duration wait = first_answer_ - last_request_;
-  turn.wire = std::min(wait, ways.to_server);
+  turn.wire = std::min(wait, rtts.to_server);
   if (request_acked_alone_ != Duration{0} && covered_ <= last_request_) {
     const Duration acked = request_acked_alone_ - last_request_;
-    if (acked > ways.to_server + kDelayedAckMax) turn.wire = std::min(wait, acked);
+    if (acked > rtts.to_server + kDelayedAckMax) turn.wire = std::min(wait, acked);
   }
   turn.think = wait - turn.wire;
 }
 
-std::optional<Turn> TurnTracker::close(std::optional<Duration> waited_until, const Ways& ways) {
+std::optional<Turn> TurnTracker::close(std::optional<Duration> waited_until,
+                                       const RoundTrips& rtts) {
   if (phase_ == Phase::kIdle) return {};
   const Phase phase = phase_;
   phase_ = Phase::kIdle;
@@ -133,12 +134,12 @@ std::optional<Turn> TurnTracker::close(std::optional<Duration> waited_until, con
   } else {
     end = std::max(last_answer_, covered_);
     if (answer_acked_ > last_answer_) {
-      const Duration way = std::min(answer_acked_, last_answer_ + ways.to_client);
+      const Duration way = std::min(answer_acked_, last_answer_ + rtts.to_client);
       end = std::max(end, covered_ > last_answer_ ? answer_acked_ : way);
     }
-    add_wire(turn, ways);
+    add_wire(turn, rtts);
     turn.response = last_answer_ - first_answer_;
-    turn.tail = end - last_answer_;
+    turn.final_ack_wait = end - last_answer_;
   }
   const bool with_handshake = handshake_pending_ && (phase != Phase::kPush || greeting_);
   turn.began = began_;
@@ -148,7 +149,8 @@ std::optional<Turn> TurnTracker::close(std::optional<Duration> waited_until, con
     for (std::size_t i = 0; i < kStallKinds; ++i) turn.stalled_us[i] += handshake_stalled_us_[i];
   }
   handshake_pending_ = greeting_ = false;
-  turn.total = turn.handshake + turn.request + turn.wire + turn.think + turn.response + turn.tail;
+  turn.total =
+      turn.handshake + turn.request + turn.wire + turn.think + turn.response + turn.final_ack_wait;
   if (turn.wire >= kSlowWay) {
     const Duration left = turn.total - stalled_of(turn);
     turn.stalled_us[static_cast<std::size_t>(StallKind::kWire)] += to_us(std::min(left, turn.wire));

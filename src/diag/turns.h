@@ -19,7 +19,7 @@
 namespace tailward::diag {
 
 // To either end and back, at the least, as seen from the capture. 0 where unknown.
-struct Ways {
+struct RoundTrips {
   Duration to_client{};
   Duration to_server{};
 };
@@ -32,8 +32,8 @@ class TurnTracker {
 
   // New data. Returns the turn that it ends, if any. `acked`: everything that this side had sent
   // before; `answered`: everything that the other side had sent before.
-  std::optional<Turn> client_data(Duration at, bool acked, bool answered, const Ways& ways);
-  std::optional<Turn> server_data(Duration at, bool acked, const Ways& ways);
+  std::optional<Turn> client_data(Duration at, bool acked, bool answered, const RoundTrips& rtts);
+  std::optional<Turn> server_data(Duration at, bool acked, const RoundTrips& rtts);
   // The last byte of what was sent up to now has been acknowledged.
   void client_data_acked(Duration at, bool alone);
   void server_data_acked(Duration at);
@@ -43,7 +43,7 @@ class TurnTracker {
   Duration stall(StallKind kind, Duration from, Duration until, Duration amount);
 
   // The connection ends, or the capture. `waited_until`: of a request without an answer.
-  std::optional<Turn> close(std::optional<Duration> waited_until, const Ways& ways);
+  std::optional<Turn> close(std::optional<Duration> waited_until, const RoundTrips& rtts);
 
   [[nodiscard]] bool open() const { return phase_ != Phase::kIdle; }
   [[nodiscard]] bool first() const { return turns_ == 0; }
@@ -52,7 +52,7 @@ class TurnTracker {
   enum class Phase : std::uint8_t { kIdle, kRequest, kAnswer, kPush };
 
   void begin(Phase phase, Duration at);
-  void add_wire(Turn& turn, const Ways& ways) const;
+  void add_wire(Turn& turn, const RoundTrips& rtts) const;
 
   Phase phase_ = Phase::kIdle;
   bool handshake_pending_ = false;

@@ -9,7 +9,7 @@ namespace tailward::diag::testing {
 namespace {
 
 Duration sum(const Turn& t) {
-  return t.handshake + t.request + t.wire + t.think + t.response + t.tail;
+  return t.handshake + t.request + t.wire + t.think + t.response + t.final_ack_wait;
 }
 
 TEST(TurnsTest, ARequestIsDividedIntoPartsThatSumToItsTime) {
@@ -29,7 +29,7 @@ TEST(TurnsTest, ARequestIsDividedIntoPartsThatSumToItsTime) {
     EXPECT_EQ(turn.wire, place.to_server);
     EXPECT_EQ(turn.think, 30ms);
     EXPECT_EQ(turn.response, 5ms);
-    EXPECT_EQ(turn.tail, place.to_client);
+    EXPECT_EQ(turn.final_ack_wait, place.to_client);
     EXPECT_EQ(sum(turn), turn.total);
   }
 }
@@ -142,7 +142,7 @@ TEST(TurnsTest, AnAcknowledgementThatTheClientDelaysIsNotPartOfTheTail) {
   talk.answer(40ms).client().acks();
   const auto analysis = capture.analyse();
   ASSERT_EQ(analysis.turns_seen, 1u);
-  EXPECT_EQ(analysis.turns[0].tail, 10ms);
+  EXPECT_EQ(analysis.turns[0].final_ack_wait, 10ms);
 }
 
 TEST(TurnsTest, TwoStallsDoNotShareTheSameTime) {

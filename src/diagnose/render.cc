@@ -142,7 +142,7 @@ std::string segment_label(const tcp::Segment& segment, std::uint32_t seq_base,
 }
 
 // The packets before and after the stall.
-std::span<const tcp::Segment> around(const diag::Proof& proof) {
+std::span<const tcp::Segment> around(const diag::ProofPackets& proof) {
   const auto& all = proof.segments;
   const auto at = std::find_if(all.begin(), all.end(), [&](const tcp::Segment& segment) {
     return segment.at >= proof.stall.from;
@@ -153,11 +153,11 @@ std::span<const tcp::Segment> around(const diag::Proof& proof) {
 }
 
 // Of what was found: those of the costliest kind first.
-std::vector<const diag::Proof*> proofs_to_show(const Diagnosis& diagnosis) {
+std::vector<const diag::ProofPackets*> proofs_to_show(const Diagnosis& diagnosis) {
   const diag::PacketAnalysis& packets = diagnosis.packets;
-  std::vector<const diag::Proof*> shown;
+  std::vector<const diag::ProofPackets*> shown;
   if (diagnosis.network.findings.empty()) return shown;
-  for (const diag::Proof& proof : packets.proofs) {
+  for (const diag::ProofPackets& proof : packets.proofs) {
     const bool whole = !proof.segments.empty() && proof.connection < packets.connections.size();
     if (whole) shown.push_back(&proof);
   }
@@ -166,16 +166,17 @@ std::vector<const diag::Proof*> proofs_to_show(const Diagnosis& diagnosis) {
     Duration& cost = costs[{pattern.kind, pattern.sender_is_client}];
     cost = std::max(cost, pattern.total);
   }
-  const auto cost = [&costs](const diag::Proof* proof) {
+  const auto cost = [&costs](const diag::ProofPackets* proof) {
     return costs[{proof->stall.kind, proof->stall.sender_is_client}];
   };
-  std::stable_sort(shown.begin(), shown.end(),
-                   [&](const diag::Proof* a, const diag::Proof* b) { return cost(a) > cost(b); });
+  std::stable_sort(
+      shown.begin(), shown.end(),
+      [&](const diag::ProofPackets* a, const diag::ProofPackets* b) { return cost(a) > cost(b); });
   shown.resize(std::min(shown.size(), kPicturesMax));
   return shown;
 }
 
-report::SequenceChart picture_of(const Diagnosis& diagnosis, const diag::Proof& proof) {
+report::SequenceChart picture_of(const Diagnosis& diagnosis, const diag::ProofPackets& proof) {
   const diag::ConnectionSummary& connection = diagnosis.packets.connections[proof.connection];
   report::SequenceChart chart;
   chart.title = fmt::format("{}: the packets that show it", diag::to_string(proof.stall.kind));
@@ -351,7 +352,7 @@ report::Report to_report(const Diagnosis& diagnosis, const report::RunInfo& run)
     report.add(finding_block(finding, ++number));
   }
   std::size_t pictures = 0;
-  for (const diag::Proof* proof : proofs_to_show(diagnosis)) {
+  for (const diag::ProofPackets* proof : proofs_to_show(diagnosis)) {
     report::SequenceChart picture = picture_of(diagnosis, *proof);
     picture.in_terminal = pictures++ == 0;
     report.add(std::move(picture));

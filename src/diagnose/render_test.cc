@@ -124,11 +124,11 @@ TEST(DiagnoseRenderTest, DrawsTheProvingPackets) {
   connection.client.port = 40'000;
   connection.server.port = 80;
   diagnosis.packets.connections = {connection};
-  diag::Proof proof{.connection = 0,
-                    .stall = {.kind = diag::StallKind::kHeldByNagle,
-                              .from = milliseconds(1),
-                              .until = milliseconds(41),
-                              .packets = {1, 2}}};
+  diag::ProofPackets proof{.connection = 0,
+                           .stall = {.kind = diag::StallKind::kHeldByNagle,
+                                     .from = milliseconds(1),
+                                     .until = milliseconds(41),
+                                     .packets = {1, 2}}};
   for (std::uint64_t number = 1; number <= 2; ++number) {
     tcp::Segment segment;
     segment.number = number;

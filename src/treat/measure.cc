@@ -92,7 +92,7 @@ stats::DurationInterval LatencyGroup::quantile_interval(double q) const {
 
 Duration latency_of(const diag::Turn& turn) {
   // See docs/design/treat.md: a healthy delayed ACK (40 ms) is no part of what a client waits.
-  return waited_for_data(turn) ? turn.total : turn.total - turn.tail;
+  return waited_for_data(turn) ? turn.total : turn.total - turn.final_ack_wait;
 }
 
 Measurement measure_turns(const diag::PacketAnalysis& packets, std::span<const Subject> subjects,

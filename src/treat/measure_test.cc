@@ -34,7 +34,7 @@ class MeasureTest : public ::testing::Test {
     made.connection = connection;
     made.began = began;
     made.total = total;
-    made.tail = tail;
+    made.final_ack_wait = tail;
     packets_.turns.push_back(made);
     ++packets_.turns_seen;
   }
@@ -133,7 +133,7 @@ TEST_F(MeasureTest, ComparesWithBeforeWhenAllAreTreated) {
 TEST_F(MeasureTest, DoesNotCountTheLastAcknowledgementUnlessDataWaited) {
   diag::Turn turn;
   turn.total = milliseconds(41);
-  turn.tail = milliseconds(40);
+  turn.final_ack_wait = milliseconds(40);
   EXPECT_EQ(latency_of(turn), milliseconds(1));
   turn.stalled_us[static_cast<std::size_t>(diag::StallKind::kHeldByNagle)] = 1;
   EXPECT_EQ(latency_of(turn), milliseconds(1));

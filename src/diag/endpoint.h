@@ -15,7 +15,7 @@
 namespace tailward::diag {
 
 // How a segment came to be sent again.
-enum class Again : std::uint8_t { kTimeout, kProbe, kFast };
+enum class RetransmitKind : std::uint8_t { kTimeout, kProbe, kFast };
 
 // Sent and not yet acknowledged.
 struct Sent {
@@ -25,7 +25,7 @@ struct Sent {
   std::uint32_t ts = 0;
   std::uint16_t ip_id = 0;
   std::uint8_t copies = 1;
-  std::array<std::uint8_t, 3> how{};  // by Again
+  std::array<std::uint8_t, 3> how{};  // by RetransmitKind
 };
 
 // In order of sequence. Past its limit the newest entry grows instead: what matters is when the
@@ -108,11 +108,11 @@ struct Run {
   std::uint32_t count = 0, small = 0;
 };
 
-struct Print {
+struct Fingerprint {
   std::uint32_t hash = 0, at_us = 0, interface = 0;
 };
 
-struct Half {
+struct Endpoint {
   bool started = false;  // next and acked are known
   bool fin = false;
   std::uint32_t first = 0;            // of its data, where its SYN was seen
@@ -145,11 +145,11 @@ struct Half {
   std::uint64_t behind_number = 0;
   std::uint32_t probes = 0;
   // How long it takes to acknowledge, as seen from the capture.
-  Duration answer_min = kForever;
+  Duration min_ack_rtt = kForever;
   Sample<16> answers;
-  // The fastest that it ever said anything new upon something: at least the way there and back, and
+  // The fastest that it ever said anything new upon something: at least the round trip, and
   // no more where acknowledgements are what it waits for.
-  Duration answer_bound = kForever;
+  Duration rtt_bound = kForever;
   // A time stamp of its own that waits for its echo.
   std::uint32_t stamp = 0, last_stamp = 0;
   Duration stamp_at{};  // zero: none waits
@@ -171,8 +171,8 @@ struct Half {
   Duration evidence_at{};  // the first duplicate ACK or SACK
   std::uint64_t evidence_number = 0;
   std::unique_ptr<FlightTracker> flight;
-  std::array<Print, 8> prints{};
-  std::uint8_t print_at = 0;
+  std::array<Fingerprint, 8> fingerprints{};
+  std::uint8_t fingerprint_at = 0;
 };
 
 }  // namespace tailward::diag
