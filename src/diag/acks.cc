@@ -205,7 +205,8 @@ void Connection::advance(tcp::Side by, const tcp::Segment& s) {
     last_sent = sent.at;
     data.sent.pop();
   }
-  // An ACK that data brings had to wait for the program; it does not show the round trip, it only bounds it.
+  // An ACK that data brings had to wait for the program; it does not show the round trip, it only
+  // bounds it.
   const bool known = endpoints_[by].min_ack_rtt != kForever;
   if (clean && last_sent != Duration{0}) bound_rtt(by, now_ - last_sent);
   if (clean && last_sent != Duration{0} && (s.payload == 0 || known)) {

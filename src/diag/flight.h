@@ -30,9 +30,8 @@ class FlightTracker {
 
   // The receiver acknowledged up to `ack` and offers `window` bytes beyond.
   void acked(Duration at, std::uint32_t ack, std::uint32_t window);
-  // New data up to `end`. `rtt_to_sender`: to the sender and back, as seen from the capture; `window_max`:
-  // the largest that the receiver ever offered.
-  // `rtt`: the whole round trip.
+  // New data up to `end`. `rtt_to_sender`: to the sender and back, as seen from the capture.
+  // `window_max`: the largest that the receiver ever offered. `rtt`: the whole round trip.
   std::optional<Limit> sent(Duration at, std::uint32_t end, std::uint32_t mss,
                             Duration rtt_to_sender, Duration rtt, std::uint32_t window_max);
   // Bytes on their way, as the sender sees it.

@@ -71,8 +71,8 @@ Certainty window_certainty(const StallPattern& worst, Finding* finding) {
   return Certainty::kGuessed;
 }
 
-// Where the round trip is not known, an ACK lets a segment go if the time from the ACK varies less than
-// the time from the piece before: a program that has timing of its own keeps the latter.
+// Where the round trip is not known, an ACK lets a segment go if the time from the ACK varies less
+// than the time from the piece before: a program that has timing of its own keeps the latter.
 bool follows_acks(const StallPattern& pattern) {
   const Duration from_ack = pattern.gap.high - pattern.gap.low;
   const Duration from_piece = pattern.length.high - pattern.length.low;
