@@ -25,7 +25,7 @@ Actions Race::start(const RequestInfo& request, TimePoint now) {
   TAILWARD_CHECK(state_ == State::kIdle);
   state_ = State::kRunning;
   request_ = request;
-  ticket_ = route_->begin_request(request, now);
+  route_->begin_request(request, now, ticket_);
   Actions out;
   if (ticket_.host == kNoHost) {
     finish(Ending::kFailed, kNoAttempt, now, out);

@@ -113,10 +113,11 @@ class Route {
 
   // ---- how a request passes through the route: for races (hedge/engine/race.h) only ------------
   // begin_request(); any number of stage_due(), begin_hedge() and end_attempt(); end_request() or
-  // abandon_request(). Each of them keeps the counters' invariants, which are checked.
+  // abandon_request(). Each of them keeps the counters' invariants, which tick() checks.
 
   // Draws what becomes of the request and begins its primary, the attempt on ticket.host.
-  [[nodiscard]] Ticket begin_request(const RequestInfo& request, TimePoint now);
+  // `ticket`: a fresh one, filled in place: a copy costs as much as a tenth of the whole request.
+  void begin_request(const RequestInfo& request, TimePoint now, Ticket& ticket);
   // The delay of a stage has passed, and `primary_running` or not. Whether a hedge is wanted now.
   [[nodiscard]] bool stage_due(Ticket& ticket, const Stage& stage, bool primary_running,
                                TimePoint now);
