@@ -71,9 +71,9 @@ void Route::tick(TimePoint now) {
   const bool enough = merged_.weight() > 2 * samples_needed();
   const double factor =
       enough ? std::exp2(-to_seconds(elapsed) / to_seconds(config_.half_life)) : 1.0;
-  // Counters only grow, so what is wrong once stays wrong: a look at each tick finds it, and costs a
-  // request nothing (3 ns of 85 when it was checked at every end).
-  // The budget counts what is in flight by itself: two books that must agree.
+  // Counters only grow, so what is wrong once stays wrong: a look at each tick finds it, and costs
+  // a request nothing (3 ns of 85 when it was checked at every end). The budget counts what is in
+  // flight by itself: two books that must agree.
   TAILWARD_CHECK(counters_.add_up(
       static_cast<std::uint64_t>(budget_.primaries_in_flight() + budget_.hedges_in_flight()),
       without_host_));
