@@ -239,9 +239,9 @@ void Collector::finish(PacketAnalysis& into) {
   }
   for (auto& [key, service] : services_) {
     service->summary.vantage = service->vantage();
-    const auto& answer = service->min_ack_rtt;
-    if (answer[0] < kForever && answer[1] < kForever) {
-      service->summary.rtt_min = answer[0] + answer[1];
+    const auto& least = service->round_trips.min_ack_rtt;
+    if (least[0] < kForever && least[1] < kForever) {
+      service->summary.rtt_min = least[0] + least[1];
     }
     into.services.push_back(std::move(service->summary));
     for (auto& both : service->patterns) {

@@ -12,28 +12,13 @@
 
 #include "base/rng.h"
 #include "diag/analysis.h"
+#include "diag/connection/round_trip.h"
+#include "diag/connection/stall_event.h"
 #include "diag/packet_analyser.h"
 #include "diag/sample.h"
 #include "tcp/sequence.h"
 
 namespace tailward::diag {
-
-struct StallEvent {
-  StallKind kind{};
-  tcp::Side sender = tcp::kClient;
-  Duration from{}, until{};
-  Duration amount{};                       // lost; at most until − from
-  std::array<std::uint64_t, 4> packets{};  // 0: none
-  // Of some kinds only; see StallPattern.
-  std::optional<Duration> gap = {}, late = {};
-  bool after_full = false;
-  bool first_data = false;
-  std::uint32_t timeouts = 0, probes = 0, fast = 0;
-  std::uint64_t segments = 0, bytes = 0;
-  std::uint32_t first_bytes = 0, second_bytes = 0, in_flight = 0, window_max = 0;
-  bool window_known = true;
-  bool rtt_known = true;
-};
 
 // Are points in time in step with a clock of some period? The length of their mean as points on a
 // circle; by chance it is r or more with probability exp(−n r²) (Rayleigh's test).
@@ -57,10 +42,7 @@ struct PatternBuilder {
 struct Service {
   ServiceSummary summary;
   std::array<std::uint32_t, 5> vantage_votes{};  // by Vantage
-  // How long the kernel at either end took to answer at the least, as seen from the capture.
-  std::array<Duration, 2> min_ack_rtt{kForever, kForever};
-  Duration server_rtt_bound =
-      kForever;  // no round trip to the server is longer: see Connection::rtt_to
+  ServiceRoundTrips round_trips;
   std::array<std::array<std::unique_ptr<PatternBuilder>, 2>, kStallKinds> patterns{};
 
   PatternBuilder& pattern(StallKind kind, tcp::Side sender);

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "diag/thresholds.h"
 #include "stats/interval.h"
 
 namespace tailward::diag {
 namespace {
-
-constexpr std::size_t kSlowMin = 5;
 
 Duration lost(const Turn& turn, Kinds which) {
   std::uint64_t us = 0;
@@ -40,7 +39,8 @@ Contrast::Contrast(std::span<const Turn> turns) : turns_(turns) {
   p50_ = quantile(totals, 0.5);
   p99_ = quantile(totals, 0.99);
   std::sort(totals.begin(), totals.end());
-  const std::size_t at_least = std::min(kSlowMin, totals.size());
+  const std::size_t at_least =
+      std::min<std::size_t>(thresholds.cost.slow_requests_min, totals.size());
   slow_from_ = std::min(p99_, totals[totals.size() - at_least]);
   if (p50_ > Duration{0}) slow_from_ = std::min(slow_from_, 3 * p50_);
   const auto first = std::lower_bound(totals.begin(), totals.end(), slow_from_);

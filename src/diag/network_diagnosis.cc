@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "diag/contrast.h"
 #include "diag/rules.h"
+#include "diag/thresholds.h"
 
 namespace tailward::diag {
 namespace {
@@ -31,37 +32,27 @@ constexpr RuleOf kRules[] = {
     {kinds(StallKind::kWire), judge_wire},
 };
 
-// What a cause must cost to be named.
-constexpr Duration kFloor = std::chrono::microseconds(300);  // mean, per slow request
-constexpr double kWeightAlone = 0.2;                         // of the slow requests' time
-constexpr double kWeight = 0.1;                              // together with:
-constexpr Duration kAmount = std::chrono::milliseconds(5);
-constexpr double kGain = 0.05;  // of P99, unless slow requests have much more of it, or all have it
-constexpr double kLift = 1.5;
-constexpr double kNearlyAll = 0.8;
-constexpr double kThinkShare = 0.5;
-constexpr double kOfAll = 0.4;  // of all requests' time: then slow and normal ones suffer alike
-// So many requests must have it in a capture of that many.
-constexpr std::uint64_t kFew = 200, kMany = 1000;
-
 bool matters(const Contrast& contrast, const Contrast::Loss& loss) {
-  if (loss.slow < kFloor) return false;
-  const bool heavy =
-      loss.weight >= kWeightAlone || (loss.weight >= kWeight && loss.slow >= kAmount);
+  if (loss.slow < thresholds.cost.mean_min) return false;
+  const bool heavy = loss.weight >= thresholds.cost.weight_alone ||
+                     (loss.weight >= thresholds.cost.weight && loss.slow >= thresholds.cost.amount);
   if (!heavy) return false;
   const std::uint64_t n = contrast.requests();
-  if (loss.affected < (n >= kMany ? 3u : n >= kFew ? 2u : 1u)) return false;
+  if (loss.affected < (n >= thresholds.cost.many ? 3u : n >= thresholds.cost.few ? 2u : 1u))
+    return false;
   const Duration gain = contrast.p99() - loss.predicted_p99;
-  const bool gains = to_ms(gain) >= kGain * to_ms(contrast.p99());
-  const bool nearly_all = static_cast<double>(loss.affected) >= kNearlyAll * static_cast<double>(n);
-  return gains || nearly_all || loss.of_all >= kOfAll ||
-         to_ms(loss.slow) >= kLift * to_ms(loss.normal);
+  const bool gains = to_ms(gain) >= thresholds.cost.gain * to_ms(contrast.p99());
+  const bool nearly_all =
+      static_cast<double>(loss.affected) >= thresholds.cost.nearly_all * static_cast<double>(n);
+  return gains || nearly_all || loss.of_all >= thresholds.cost.of_all ||
+         to_ms(loss.slow) >= thresholds.cost.lift * to_ms(loss.normal);
 }
 
 // Without requests: did it take a good part of the time that was watched?
 bool matters_without_requests(const Recurrence& seen, const PacketAnalysis& packets) {
   const Duration watched = packets.last - packets.first;
-  return seen.total >= kAmount || to_ms(seen.total) >= kWeight * to_ms(watched);
+  return seen.total >= thresholds.cost.amount ||
+         to_ms(seen.total) >= thresholds.cost.weight * to_ms(watched);
 }
 
 void judge_stalls(const NetworkEvidence& evidence, const Contrast& contrast, Kinds& shown,
@@ -124,7 +115,7 @@ std::string verdict(const NetworkDiagnosis& diagnosis, const Contrast& contrast)
     return text;
   }
   if (contrast.requests() == 0) return "No requests were seen: nothing can be said of them.";
-  if (contrast.think_share() < kThinkShare) {
+  if (contrast.think_share() < thresholds.cost.think_share) {
     return fmt::format(
         "No known fault of TCP was found, but only {} of the time of the slow requests (from {}) "
         "passes between the request's last byte and the answer's first: the parts below say where "

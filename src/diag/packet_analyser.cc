@@ -8,16 +8,14 @@
 
 #include "base/rng.h"
 #include "diag/collector.h"
-#include "diag/connection.h"
+#include "diag/connection/connection.h"
+#include "diag/thresholds.h"
 
 namespace tailward::diag {
 namespace {
 
 // Ended connections stay for what still comes: the last ACK, a FIN sent again.
 constexpr std::size_t kClosedKept = 1024;
-// Captures of several devices are not quite in order. More than this is a clock that was set.
-constexpr Duration kClockStep = std::chrono::milliseconds(100);
-constexpr std::uint32_t kGiant = 1500;
 constexpr std::size_t kAddressesMax = 65'536;
 
 struct Key {
@@ -98,7 +96,7 @@ Duration PacketAnalyser::Impl::monotonic(Duration at) {
     return at;
   }
   if (at < analysis_.last) {
-    if (analysis_.last - at > kClockStep) {
+    if (analysis_.last - at > thresholds.turn.clock_step) {
       ++analysis_.clock_steps;
       shift_ += analysis_.last - at;
     }
@@ -204,7 +202,7 @@ void PacketAnalyser::Impl::add(const tcp::Segment& s) {
   const Duration at = monotonic(s.at);
   ++analysis_.packets;
   if (s.payload > 0) ++analysis_.data_segments;
-  if (s.payload > kGiant) ++analysis_.giant_segments;
+  if (s.payload > thresholds.turn.giant_segment) ++analysis_.giant_segments;
   if (s.options_cut) ++analysis_.options_cut;
   const bool from_low = s.from < s.to;
   const Key key = from_low ? Key{s.from, s.to} : Key{s.to, s.from};

@@ -6,19 +6,10 @@
 
 #include "base/units.h"
 #include "diag/facts.h"
+#include "diag/thresholds.h"
 
 namespace tailward::diag {
 namespace {
-
-using std::chrono::milliseconds;
-
-constexpr std::uint64_t kRecurs = 3;  // what happened so often is no coincidence
-constexpr std::uint64_t kCorkRecurs = 5;
-constexpr std::uint64_t kFirstDataRecurs = 5;
-constexpr std::uint32_t kUnreadMin = 4096;  // bytes
-constexpr std::uint64_t kCounterexamplesPerHit = 3;
-// The kernel's timer is set to 200 ms and a round-trip time, and rounded up to its ticks.
-constexpr Duration kKernelPatience = std::chrono::microseconds(201'500);
 
 std::string side(bool client) { return client ? "client" : "server"; }
 
@@ -76,7 +67,7 @@ Certainty window_certainty(const StallPattern& worst, Finding* finding) {
 bool follows_acks(const StallPattern& pattern) {
   const Duration from_ack = pattern.gap.high - pattern.gap.low;
   const Duration from_piece = pattern.length.high - pattern.length.low;
-  return pattern.count >= kRecurs && from_ack * 3 / 2 < from_piece;
+  return pattern.count >= thresholds.recurrence.recurs && from_ack * 3 / 2 < from_piece;
 }
 
 }  // namespace
@@ -120,7 +111,8 @@ Judgement judge_nagle(const Recurrence& seen, const NetworkEvidence& evidence) {
   if (worst.counterexamples * 2 > worst.count) return {};           // the application's own timing
   if (worst.rtt_only_bounded * 2 > worst.count && !follows_acks(worst)) return {};
   Certainty certainty = Certainty::kGuessed;
-  if (worst.count >= kRecurs && worst.counterexamples * kCounterexamplesPerHit <= worst.count) {
+  if (worst.count >= thresholds.recurrence.recurs &&
+      worst.counterexamples * thresholds.recurrence.counterexamples_per_hit <= worst.count) {
     certainty = Certainty::kConsistent;
   }
   if (holder.nodelay.no > 0) certainty = Certainty::kProven;
@@ -151,7 +143,8 @@ Judgement judge_nagle(const Recurrence& seen, const NetworkEvidence& evidence) {
     finding.missing.push_back(fmt::format("TCP_NODELAY of the {}'s sockets: watch the process",
                                           side(worst.sender_is_client)));
   }
-  if (seen.count < kRecurs) finding.missing.emplace_back("more of them: a longer capture");
+  if (seen.count < thresholds.recurrence.recurs)
+    finding.missing.emplace_back("more of them: a longer capture");
   show_extent(finding, seen);
   return finding;
 }
@@ -191,20 +184,24 @@ Judgement judge_cork(const Recurrence& seen, const NetworkEvidence& evidence) {
   const std::uint64_t alone = worst.count - worst.after_full;
   std::optional<Certainty> certainty;
   if (worst.after_full > 0) {
-    certainty = worst.after_full >= kRecurs ? Certainty::kConsistent : Certainty::kGuessed;
-  } else if (alone >= kCorkRecurs && worst.counterexamples * kCounterexamplesPerHit <= alone &&
-             worst.gap.low >= kKernelPatience) {
+    certainty = worst.after_full >= thresholds.recurrence.recurs ? Certainty::kConsistent
+                                                                 : Certainty::kGuessed;
+  } else if (alone >= thresholds.recurrence.cork_recurs &&
+             worst.counterexamples * thresholds.recurrence.counterexamples_per_hit <= alone &&
+             worst.gap.low >= thresholds.cork.kernel_timer) {
     // The kernel's patience ends on a tick of its timers; an application's 200 ms end anywhere.
-    if (worst.in_step_by_chance < 0.001) {
+    if (worst.in_step_by_chance < thresholds.cork.by_chance_consistent) {
       certainty = Certainty::kConsistent;
-    } else if (worst.in_step_by_chance < 0.02) {
+    } else if (worst.in_step_by_chance < thresholds.cork.by_chance_guessed) {
       certainty = Certainty::kGuessed;
     }
   }
   if (sender.cork.yes > 0) {
     // Corks are set and cleared around messages by many a healthy server: it takes the packets,
     // too.
-    const bool recurs = alone >= kRecurs && worst.counterexamples * kCounterexamplesPerHit <= alone;
+    const bool recurs =
+        alone >= thresholds.recurrence.recurs &&
+        worst.counterexamples * thresholds.recurrence.counterexamples_per_hit <= alone;
     if (certainty || recurs) certainty = Certainty::kProven;
   }
   if (!certainty) return {};
@@ -327,7 +324,7 @@ Judgement judge_slow_reader(const Recurrence& seen, const NetworkEvidence& evide
   if (worst.probes > 0) {
     show(finding, fmt::format("the sender asked {} whether it had opened", times(worst.probes)));
   }
-  if (receiver.recv_queue_max >= std::max(kUnreadMin, worst.window_max / 4)) {
+  if (receiver.recv_queue_max >= std::max(thresholds.recurrence.unread_min, worst.window_max / 4)) {
     finding.certainty = Certainty::kProven;
     show(finding, fmt::format("{} lie unread in a socket there (fd {} of process {})",
                               bytes(receiver.recv_queue_max), receiver.fd, receiver.pid));
@@ -345,9 +342,12 @@ Judgement judge_slow_reader(const Recurrence& seen, const NetworkEvidence& evide
 // ACK of the handshake, and the data behind it.
 bool loses_only_beginnings(const Recurrence& seen, const NetworkEvidence& evidence) {
   const auto* listener = listener_of(evidence, seen.worst().server);
-  const bool room = listener != nullptr && listener->looks >= 10 && listener->looks_full == 0;
+  const bool room = listener != nullptr &&
+                    listener->looks >= thresholds.recurrence.listener_looks_min &&
+                    listener->looks_full == 0;
   if (room && evidence.counters && evidence.counters->listen_overflows == 0) return false;
-  return seen.first_data >= kFirstDataRecurs && seen.first_data * 10 >= seen.count * 9;
+  return seen.first_data >= thresholds.recurrence.first_data_recurs &&
+         seen.first_data * 10 >= seen.count * 9;
 }
 
 Finding lost_beginnings(const Recurrence& seen) {
@@ -402,9 +402,14 @@ Judgement judge_first_turn(const Recurrence& seen, const NetworkEvidence& eviden
   const std::uint64_t compared = worst.connections + worst.counterexamples;
   const auto* listener = listener_of(evidence, worst.server);
   const bool waiting = listener != nullptr && listener->looks_waiting > 0;
-  if (listener != nullptr && listener->looks >= 10 && !waiting) return {};  // nobody waited there
-  if (worst.connections < kRecurs || worst.connections * 5 < compared) return {};
-  const bool most = worst.connections >= 5 && worst.connections * 2 >= compared;
+  if (listener != nullptr && listener->looks >= thresholds.recurrence.listener_looks_min &&
+      !waiting)
+    return {};  // nobody waited there
+  if (worst.connections < thresholds.recurrence.recurs ||
+      worst.connections * thresholds.recurrence.first_turn_share_inverse < compared)
+    return {};
+  const bool most = worst.connections >= thresholds.recurrence.first_turn_most &&
+                    worst.connections * 2 >= compared;
   Finding finding = found(
       Cause::kSlowAccept,
       waiting ? Certainty::kProven

@@ -7,11 +7,10 @@
 #include "base/units.h"
 #include "diag/facts.h"
 #include "diag/rules.h"
+#include "diag/thresholds.h"
 
 namespace tailward::diag {
 namespace {
-
-constexpr double kLimitedShare = 0.2;
 
 const ServiceSummary* service_of(const NetworkEvidence& evidence,
                                  const tcp::SocketAddress& server) {
@@ -48,7 +47,8 @@ void judge_listeners(const NetworkEvidence& evidence, std::vector<Finding>& find
       show_queue(finding, listener);
       show_counters(finding, *evidence.counters);
       findings.push_back(std::move(finding));
-    } else if (listener.looks_waiting * 5 >= listener.looks && listener.looks_waiting >= 3) {
+    } else if (listener.looks_waiting * 5 >= listener.looks &&
+               listener.looks_waiting >= thresholds.recurrence.listener_waiting_min) {
       Finding finding =
           found(Cause::kSlowAccept, Certainty::kProven,
                 fmt::format("{} is slow to accept connections: up to {} of them were waiting",
@@ -62,7 +62,9 @@ void judge_listeners(const NetworkEvidence& evidence, std::vector<Finding>& find
 void judge_refused(const NetworkEvidence& evidence, std::vector<Finding>& findings) {
   if (evidence.packets == nullptr) return;
   for (const ServiceSummary& service : evidence.packets->services) {
-    if (service.refused == 0 || service.refused * 20 < service.connections) continue;
+    if (service.refused == 0 ||
+        service.refused * thresholds.recurrence.refused_share_inverse < service.connections)
+      continue;
     Finding finding = found(Cause::kConnectionRefused, Certainty::kProven,
                             fmt::format("{} refuses connections: {} of {} were answered with RST",
                                         to_string(service.server), format_count(service.refused),
@@ -78,7 +80,8 @@ void judge_limited(const NetworkEvidence& evidence, std::vector<Finding>& findin
     const SideFacts& facts = side.facts;
     if (side.pinned == nullptr) continue;
     const auto limited = static_cast<double>(facts.sndbuf_limited_us);
-    if (facts.busy_us == 0 || limited < kLimitedShare * static_cast<double>(facts.busy_us))
+    if (facts.busy_us == 0 ||
+        limited < thresholds.recurrence.limited_share * static_cast<double>(facts.busy_us))
       continue;
     Finding finding = found(
         Cause::kSmallSendBuffer, Certainty::kProven,

@@ -1,4 +1,4 @@
-#include "diag/turns.h"
+#include "diag/connection/turns.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

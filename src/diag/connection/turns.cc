@@ -1,17 +1,12 @@
-#include "diag/turns.h"
+#include "diag/connection/turns.h"
 
 #include <algorithm>
 #include <numeric>
 
+#include "diag/thresholds.h"
+
 namespace tailward::diag {
 namespace {
-
-constexpr Duration kStreamPause = std::chrono::seconds(1);
-constexpr Duration kAnswerPause = std::chrono::seconds(5);
-// Slower than this is a finding, however steady it is.
-constexpr Duration kSlowWay = std::chrono::milliseconds(100);
-// An ACK may have been delayed by this much on purpose (Linux: TCP_DELACK_MAX; Windows: 200 ms).
-constexpr Duration kDelayedAckMax = std::chrono::milliseconds(250);
 
 std::uint32_t to_us(Duration duration) {
   return static_cast<std::uint32_t>(
@@ -49,7 +44,7 @@ std::optional<Turn> TurnTracker::client_data(Duration at, bool acked, bool answe
   std::optional<Turn> ended;
   if (phase_ == Phase::kRequest) {
     const Duration since = std::max({last_request_, request_acked_, covered_});
-    if (acked && at - since >= kStreamPause) {
+    if (acked && at - since >= thresholds.turn.stream_pause) {
       ended = close({}, rtts);
       begin(Phase::kRequest, at);
     }
@@ -65,7 +60,8 @@ std::optional<Turn> TurnTracker::client_data(Duration at, bool acked, bool answe
 
 std::optional<Turn> TurnTracker::server_data(Duration at, bool acked, const RoundTrips& rtts) {
   std::optional<Turn> ended;
-  const Duration pause = phase_ == Phase::kPush ? kStreamPause : kAnswerPause;
+  const Duration pause =
+      phase_ == Phase::kPush ? thresholds.turn.stream_pause : thresholds.turn.response_pause;
   switch (phase_) {
     case Phase::kRequest:
       phase_ = Phase::kAnswer;
@@ -114,7 +110,7 @@ void TurnTracker::add_wire(Turn& turn, const RoundTrips& rtts) const {
   turn.wire = std::min(wait, rtts.to_server);
   if (request_acked_alone_ != Duration{0} && covered_ <= last_request_) {
     const Duration acked = request_acked_alone_ - last_request_;
-    if (acked > rtts.to_server + kDelayedAckMax) turn.wire = std::min(wait, acked);
+    if (acked > rtts.to_server + thresholds.turn.delayed_ack_max) turn.wire = std::min(wait, acked);
   }
   turn.think = wait - turn.wire;
 }
@@ -151,7 +147,7 @@ std::optional<Turn> TurnTracker::close(std::optional<Duration> waited_until,
   handshake_pending_ = greeting_ = false;
   turn.total =
       turn.handshake + turn.request + turn.wire + turn.think + turn.response + turn.final_ack_wait;
-  if (turn.wire >= kSlowWay) {
+  if (turn.wire >= thresholds.handshake.slow_way) {
     const Duration left = turn.total - stalled_of(turn);
     turn.stalled_us[static_cast<std::size_t>(StallKind::kWire)] += to_us(std::min(left, turn.wire));
   }

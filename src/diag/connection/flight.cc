@@ -1,24 +1,22 @@
-#include "diag/flight.h"
+#include "diag/connection/flight.h"
 
 #include <algorithm>
 
+#include "base/check.h"
+#include "diag/thresholds.h"
 #include "tcp/sequence.h"
 
 namespace tailward::diag {
 namespace {
 
-constexpr std::uint32_t kRoundsMin = 6;
-constexpr Duration kPrompt = std::chrono::milliseconds(2);
-constexpr Duration kShortWay = std::chrono::microseconds(300);
-constexpr Duration kPause = std::chrono::milliseconds(50);
-constexpr Duration kGapMin = std::chrono::microseconds(50);
-
 // How long after its capture an ACK is taken to be at the sender: a little less than the way, which
 // varies.
 Duration lag(Duration rtt_to_sender) {
-  return rtt_to_sender < kShortWay ? Duration{0} : rtt_to_sender * 4 / 5;
+  return rtt_to_sender < thresholds.way.of_kernels ? Duration{0} : rtt_to_sender * 4 / 5;
 }
-Duration prompt_limit(Duration rtt_to_sender) { return kPrompt + rtt_to_sender / 2; }
+Duration prompt_limit(Duration rtt_to_sender) {
+  return thresholds.flight.prompt + rtt_to_sender / 2;
+}
 
 }  // namespace
 
@@ -66,8 +64,8 @@ std::optional<FlightTracker::Limit> FlightTracker::blocked(Duration at, Duration
   if (!limited_ && at - opened_ > prompt_limit(rtt_to_sender)) return {};  // it had nothing to send
   Limit limit{.from = sent_at_, .until = at, .amount = at - sent_at_};
   const bool whole = limited_window_ / 3 >= window_max / 4;
-  limit.kind =
-      window_max <= kSmallWindow || whole ? StallKind::kReceiveWindow : StallKind::kZeroWindow;
+  limit.kind = window_max <= thresholds.window.small || whole ? StallKind::kReceiveWindow
+                                                              : StallKind::kZeroWindow;
   return limit;
 }
 
@@ -95,7 +93,7 @@ std::optional<FlightTracker::Limit> FlightTracker::level(Duration at, std::uint3
   lowest_ = lowest;
   highest_ = highest;
   ++rounds_;
-  if (rounds_ < kRoundsMin || idle_ * 4 > prompt_) return {};
+  if (rounds_ < thresholds.flight.rounds_min || idle_ * 4 > prompt_) return {};
   if (highest > window_ / 2 || highest < 2 * mss) return {};
   const Limit limit{.kind = StallKind::kSendBuffer,
                     .from = level_began_,
@@ -122,10 +120,10 @@ std::optional<FlightTracker::Limit> FlightTracker::sent(Duration at, std::uint32
     if (found) {
       found->in_flight = in_flight();
       start_level(at, 0);
-    } else if (gap >= std::max(kGapMin, rtt / 8)) {
+    } else if (gap >= std::max(thresholds.flight.gap_min, rtt / 8)) {
       (prompt ? prompt_ : idle_) += 1;
       if (prompt) waited_ += gap;
-      if (gap > kPause + 4 * rtt_to_sender) start_level(at, 0);
+      if (gap > thresholds.flight.pause + 4 * rtt_to_sender) start_level(at, 0);
     }
   }
   end_ = end;

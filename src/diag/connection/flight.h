@@ -17,9 +17,6 @@
 
 namespace tailward::diag {
 
-// A window that never was larger is small, whoever fills it.
-inline constexpr std::uint32_t kSmallWindow = 32 * 1024;
-
 class FlightTracker {
  public:
   struct Limit {
